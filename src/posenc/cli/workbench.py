@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from posenc.cli.dry_run import print_plan
@@ -150,15 +151,10 @@ def run(
         return _list_studies()
     engine = _place(jobs, device, on, runs_per_job, slurm)
     panels = _chosen_panels(study, panels, figures)
-    _refuse_lists(panels, schemes, seeds, lr_sweep)
-    _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
-    stated |= {"field": field, "dtype": dtype, "features": features, "scale": scale, "val": val}
-    stated |= {"tokenizer": tokenizer, "drop": drop, "fill": fill, "blocks": blocks}
-    stated |= {"time": time, "id": id, "target": target, "unit": unit}
+    _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
-    asked |= {"reading": request_checks.reading_options(study, source, stated)}
+    asked |= {"reading": request_checks.reading_options(study, source, locals())}
     options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
 
@@ -303,8 +299,9 @@ def _refuse_lists(
     schemes: tuple[str, ...] | None,
     seeds: tuple[int, ...] | None,
     lr_sweep: tuple[float, ...] | None,
+    folders: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> None:
-    """Raise ValueError for a value that is given twice or out of range, or for a Python file that does not exist."""
+    """Raise ValueError for a value that is given twice or out of range, or for a file or folder that cannot be."""
     request_checks.refuse_seeds(seeds)
     request_checks.refuse_rates(lr_sweep)
     request_checks.refuse_repeated("scheme", schemes)
@@ -312,6 +309,7 @@ def _refuse_lists(
     for name in schemes or ():
         if name.endswith(".py"):
             request_checks.refuse_scheme_file(Path(name))
+    _refuse_folders(folders)
 
 
 def _refuse_folders(folders: Mapping[str, Path | None]) -> None:

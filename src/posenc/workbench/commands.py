@@ -139,12 +139,7 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {})}
-    paths = {"labels": labels, "val": val, "tokenizer": tokenizer}
-    stated = {"format": format, "size": size, "fit": fit, "background": background, "field": field, "dtype": dtype}
-    stated |= {"features": features, "scale": scale, "drop": drop, "fill": fill, "blocks": blocks}
-    stated |= {"time": time, "id": id, "target": target, "unit": unit}
-    stated |= {name: None if path is None else str(path) for name, path in paths.items()}
-    others["reading"] = request_checks.reading_options(study, source, stated)
+    others["reading"] = request_checks.reading_options(study, source, locals())
     request = request_of_call(definition, preset, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}

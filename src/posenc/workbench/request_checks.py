@@ -189,7 +189,8 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     Args:
         study: Name of the study.
         source: The user's file or folder; None without one.
-        options: Options by name; None or False for an option that is not stated.
+        options: Arguments of the command by name, among them those of READING_OPTIONS; None or False for an option that
+            is not stated. Other arguments are no options of a reader.
 
     Returns:
         The stated options.
@@ -197,7 +198,9 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     Raises:
         ValueError: One has a wrong value, or is stated for another kind of data or without a file or folder.
     """
-    stated = {name: value for name, value in options.items() if value is not None and value is not False}
+    named = {name: options.get(name) for name in READING_OPTIONS}
+    stated = {name: value for name, value in named.items() if value is not None and value is not False}
+    stated = {name: str(value) if isinstance(value, Path) else value for name, value in stated.items()}
     refuse_reading(study, source, stated)
     return stated
 

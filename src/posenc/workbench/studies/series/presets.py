@@ -9,7 +9,6 @@ from typing_extensions import override
 
 from posenc.models.series import SeriesConfig
 from posenc.workbench.studies.shared.declarations import OwnDataPlan, Preset
-from posenc.workbench.training.config import Best
 from posenc.workbench.training.loop import TrainingConfig
 
 
@@ -36,9 +35,7 @@ class SeriesPreset(Preset):
 
 
 def _training(steps: int, lr: float) -> TrainingConfig:
-    return TrainingConfig(
-        epochs=steps, batch=32, lr=lr, optimizer="adamw", weight_decay=0.01, clip=1.0, best=Best(metric="mse")
-    )
+    return TrainingConfig(epochs=steps, batch=32, lr=lr, optimizer="adamw", weight_decay=0.01, clip=1.0)
 
 
 PANELS = ("forecasts", "horizons", "fill-in", "curves", "examples", "variants")

@@ -22,7 +22,10 @@ from posenc.workbench.studies.series.variants import BASELINES, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import series as task
+from posenc.workbench.training.config import Best
 
+BEST = Best(metric="mse", mode="min")
+"""Choice of the step: by the error on the validation part."""
 WARMUP_DIVISOR = 20
 """Steps per step of warm-up."""
 MADE_SEED = 0
@@ -81,6 +84,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         warmup_steps=max(steps // WARMUP_DIVISOR, 1),
         decay_steps=steps,
         evaluate_every=max(1, steps // EVALUATIONS),
+        best=BEST,
     )
     return {
         "row": msgspec.to_builtins(row),
