@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import torch
 from msgspec.structs import replace
 
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series import time_phrase
 from posenc.workbench.dataset_record import DatasetRecord, Part, generated
+from posenc.workbench.files.user_files import short
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.series.conditions import MADE, SeriesCondition, condition
 from posenc.workbench.studies.series.presets import PRESETS, SeriesPreset
 from posenc.workbench.studies.series.stored_series import store_table
-from posenc.workbench.studies.series.variants import BASELINES, variant
+from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
 from posenc.workbench.tasks import series as task
@@ -76,6 +78,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     row = variant(variant_label, preset.model, series.windows.length, scales)
     if row is None:
         return None
+    if variant_label not in VARIANTS:
+        _refuse_unread(variant_label, row, preset, series.windows, scales)
     training, steps = preset.training, preset.training.epochs
     explicit = explicit_fields(PRESETS, request, "training")
     training = replace(
@@ -100,6 +104,20 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
     if task.has_boosting():
         return ()
     return ("The baseline boosting is left out: it needs scikit-learn (pip install scikit-learn).",)
+
+
+def _refuse_unread(
+    label: str, row: SeriesVariant, preset: SeriesPreset, windows: task.SeriesWindows, scales: task.TimeScales
+) -> None:
+    """Raise ValueError for a scheme that cannot read the positions of some windows, such as a table of a fixed range."""
+    of_test = windows.parts[task.TEST]
+    readings = windows.readings(of_test.take(torch.tensor([0, len(of_test.starts) - 1])))
+    hidden = torch.arange(windows.length).expand(2, -1) >= windows.context
+    with torch.no_grad(), torch.random.fork_rng():
+        try:
+            row.model(preset.model, windows.length)(readings.values, row.positions(readings.times, scales), hidden)
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"the variant {label!r} cannot read the view {row.view}: {short(error, 300)}") from None
 
 
 def _refuse_sizes(preset: SeriesPreset) -> None:
