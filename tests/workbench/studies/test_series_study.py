@@ -110,10 +110,25 @@ def test_own_tables_state_their_parts_and_scales(tmp_path: Path) -> None:
     assert record is not None
     assert record.options["shortest scale"] == "1 day"
     assert record.options["periods of the calendar"] == "week"
+    assert record.options["parts"].startswith("in the order of time: 70%")
     assert spec.settings["split"] == "given"
     assert spec.settings["items"]["unit"] == "windows"
     assert spec.settings["items"]["test"] == record.parts[2].counts["windows"]
     assert any("Not read: the columns note." in each for each in record.left_out)
+
+
+def test_a_table_of_ett_has_its_standard_parts_by_the_same_command(tmp_path: Path) -> None:
+    start, names = np.datetime64("2016-07-01T00:00:00"), "HUFL,HULL,MUFL,MULL,LUFL,LULL,OT"
+    times = [str(start + np.timedelta64(4 * each, "h")).replace("T", " ") for each in range(3700)]
+    rows = [f"{time},1,2,3,4,5,6,{each % 7}" for each, time in enumerate(times)]
+    path = tmp_path / "ETTh1.csv"
+    path.write_text("\n".join([f"date,{names}", *rows]) + "\n")
+    store = Store(tmp_path / "runs")
+    spec = planned(store, "none", changes=OWN, source=path)["ETTh1"]
+    record = store.record_of(spec)
+    assert record is not None
+    assert record.options["parts"] == "the standard ones of ETT: 12, 4 and 4 months of 30 days"
+    assert [part.counts["windows"] for part in record.parts] == [360 * 6 - 7, 360, 360]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def compared(data: PageData) -> list[ComparedScore]:
             condition=each.label,
             where=f"for {each.title}",
             higher=False,
-            references=(NONE, "index-rows", *BASELINES),
+            references=(NONE, "index-rows", "linear", "boosting", "interpolation"),
             controls=(NONE,),
         )
         for each in map(condition, finished_conditions(data, data.conditions))

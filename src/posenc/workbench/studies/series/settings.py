@@ -10,6 +10,7 @@ import msgspec
 import torch
 from msgspec.structs import replace
 
+from posenc.frequencies import LENGTHS
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series import time_phrase
 from posenc.workbench.dataset_record import DatasetRecord, Part, generated
@@ -28,6 +29,10 @@ from posenc.workbench.training.config import Best
 
 BEST = Best(metric="mse", mode="min")
 """Choice of the step: by the error on the validation part."""
+TIME_PARTS = "in the order of time: 70% of all readings for training, 10% for validation, 20% for testing"
+ETT_PARTS = "the standard ones of ETT: 12, 4 and 4 months of 30 days"
+ETT_TEST = 120 * LENGTHS["day"]
+"""Length of the test part of ETT in seconds."""
 WARMUP_DIVISOR = 20
 """Steps per step of warm-up."""
 MADE_SEED = 0
@@ -109,7 +114,7 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
 def _refuse_unread(
     label: str, row: SeriesVariant, preset: SeriesPreset, windows: task.SeriesWindows, scales: task.TimeScales
 ) -> None:
-    """Raise ValueError for a scheme that cannot read the positions of some windows, such as a table of a fixed range."""
+    """Raise ValueError for a scheme that cannot read the positions of some windows, as a table of a fixed range."""
     of_test = windows.parts[task.TEST]
     readings = windows.readings(of_test.take(torch.tensor([0, len(of_test.starts) - 1])))
     hidden = torch.arange(windows.length).expand(2, -1) >= windows.context
@@ -153,7 +158,7 @@ def _of_table(request: Request, path: Path, store: Store, preset: SeriesPreset) 
         **stated.plain,
         "columns": ", ".join(f"{name} {value}" for name, value in table.options.items()),
         "series": len(windows.names),
-        "parts": "in the order of time: training, validation, test",
+        "parts": ETT_PARTS if ends.test - ends.validation == ETT_TEST else TIME_PARTS,
         "shortest scale": time_phrase(scales.shortest),
         "longest scale": time_phrase(scales.longest),
         "periods of the calendar": ", ".join(scales.periods) or "none fits",
