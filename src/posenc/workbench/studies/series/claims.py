@@ -9,10 +9,9 @@ from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import values_by_scheme
-from posenc.workbench.studies.series.conditions import NO_PERIODS, PERIODS, condition
+from posenc.workbench.studies.series.conditions import NO_PERIODS, PERIODS, finished
 from posenc.workbench.studies.series.variants import BASELINES, NONE
 from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
-from posenc.workbench.studies.shared.classification_panels import finished_conditions
 from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tables.metric_bounds import SIZE
@@ -26,7 +25,7 @@ SMALL = 0.05
 def headline(data: PageData) -> str:
     """The best way to tell time in each condition, beside the best baseline."""
     sentences = []
-    for each in map(condition, finished_conditions(data, data.conditions)):
+    for each in finished(data):
         values = values_by_scheme(data.rows, MSE, each.label)
         trained = {label: seeds for label, seeds in values.items() if label not in BASELINES}
         others = {label: values[label] for label in BASELINES if label in values}
@@ -58,7 +57,7 @@ def compared(data: PageData) -> list[ComparedScore]:
             references=(NONE, "index-rows", "linear", "boosting", "interpolation"),
             controls=(NONE,),
         )
-        for each in map(condition, finished_conditions(data, data.conditions))
+        for each in finished(data)
     ]
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared.classification_panels import finished_conditions
 from posenc.workbench.studies.shared.declarations import Condition
+from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.series import FILLED_IN, FORECASTS
 
 PERIODS, NO_PERIODS = "periods", "no periods"
@@ -44,6 +46,12 @@ def condition(label: str) -> SeriesCondition:
         series=series,
         fills_in=fills_in,
     )
+
+
+def finished(data: PageData) -> list[SeriesCondition]:
+    """Conditions of a page in which a run has finished, that without periods last."""
+    order = {label: (label == NO_PERIODS, FILL_IN in label) for label in finished_conditions(data, data.conditions)}
+    return [condition(label) for label in sorted(order, key=lambda label: order[label])]
 
 
 def label_of(request: Request, *, fills_in: bool = False) -> str:

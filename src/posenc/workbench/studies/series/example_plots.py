@@ -12,10 +12,10 @@ from posenc.measure.statistics import mean
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table
 from posenc.workbench.report.svg_style import FIRST, MUTED, SECOND, canvas, id_prefix, page_svg, plot_style
-from posenc.workbench.studies.series.conditions import SeriesCondition, condition
+from posenc.workbench.studies.series.conditions import SeriesCondition, finished
 from posenc.workbench.studies.series.stored_series import read_windows
 from posenc.workbench.studies.series.variants import BASELINES
-from posenc.workbench.studies.shared.classification_panels import empty_panel, finished_conditions, seeds_by_label
+from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.series import TEST, Readings
 
@@ -24,8 +24,7 @@ WIDTH, HEIGHT = 300, 170
 
 def examples(data: PageData) -> list[Panel]:
     """Predictions of the best trained variant and of the best baseline, beside the readings."""
-    conditions = map(condition, finished_conditions(data, data.conditions))
-    return [panel for each in conditions for panel in _panel(data, each)] or empty_panel("Examples")
+    return [panel for each in finished(data) for panel in _panel(data, each)] or empty_panel("Examples")
 
 
 def _panel(data: PageData, each: SeriesCondition) -> list[Panel]:

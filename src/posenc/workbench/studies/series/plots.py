@@ -13,12 +13,11 @@ from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
-from posenc.workbench.studies.series.conditions import SeriesCondition, condition
+from posenc.workbench.studies.series.conditions import SeriesCondition, finished
 from posenc.workbench.studies.series.stored_series import scales_of
 from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant
 from posenc.workbench.studies.shared.classification_panels import (
     empty_panel,
-    finished_conditions,
     scheme_text,
     seeds_by_label,
 )
@@ -46,8 +45,7 @@ FILL_IN_CAPTION = (
 
 def conditions_of(data: PageData, *, fills_in: bool) -> list[SeriesCondition]:
     """Conditions in which a run has finished, of one task."""
-    conditions = [condition(label) for label in finished_conditions(data, data.conditions)]
-    return [each for each in conditions if each.fills_in == fills_in]
+    return [each for each in finished(data) if each.fills_in == fills_in]
 
 
 def forecasts(data: PageData) -> list[Panel]:
@@ -102,7 +100,7 @@ def errors_by_horizon(data: PageData) -> list[Panel]:
 def learning_curves(data: PageData) -> list[Panel]:
     """Mean squared error on the validation part by step."""
     panels = []
-    for each in map(condition, finished_conditions(data, data.conditions)):
+    for each in finished(data):
         curves: dict[str, dict[float, dict[int, float]]] = {}
         for row in data.curves:
             if row["setting"] == each.label and row["metric"] == "mse" and row["epoch"] > 0:
@@ -133,7 +131,7 @@ def _series(data: PageData, label: str, metrics: Mapping[float, str], order_by: 
 def variant_tables(data: PageData) -> list[Panel]:
     """Scales of time of the training part, and what each variant is told."""
     panels = []
-    for each in map(condition, finished_conditions(data, data.conditions)):
+    for each in finished(data):
         specs = [spec for spec in data.specs if spec.condition == each.label]
         scales = scales_of(specs[0].settings)
         labels = [label for label in data.labels(each.label) if label not in BASELINES]
