@@ -19,7 +19,7 @@ from posenc.workbench.studies.shared.classification_panels import empty_panel, s
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.series import TEST, Readings
 
-WIDTH, HEIGHT = 300, 170
+WIDTH, HEIGHT = 460, 220
 
 
 def examples(data: PageData) -> list[Panel]:
@@ -54,7 +54,7 @@ def _panel(data: PageData, each: SeriesCondition) -> list[Panel]:
     )
     columns = ("Series", "Length of the window (days)", *(f"Mean squared error, {label}" for label in chosen))
     table = Table("Windows that are shown", columns, tuple(body))
-    return [Panel(f"Examples: {each.title}", (FigureGroup(tuple(figures), key, table, "small"),))]
+    return [Panel(f"Examples: {each.title}", (FigureGroup(tuple(figures), key, table),))]
 
 
 def _named(chosen: Sequence[str]) -> str:
