@@ -265,6 +265,26 @@ def _cloud_readers() -> dict[str, Reader]:
     }
 
 
+def _series_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import read
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    def series(path: Path) -> object:
+        return read(path, "series", ReadingOptions())
+
+    def parquet(path: Path) -> None:
+        import duckdb
+
+        with duckdb.connect() as connection:
+            rows = ", ".join(f"(DATE '2024-01-0{day}', {day * day}.5)" for day in (1, 2, 4, 5))
+            connection.sql(f"SELECT * FROM (VALUES {rows}) AS t(date, y)").write_parquet(str(path))
+
+    return {
+        "series csv": Reader("a.csv", texts("date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-04,\n2024-01-05,5\n"), series),
+        "series parquet": Reader("a.parquet", parquet, series),
+    }
+
+
 def _mesh_readers() -> dict[str, Reader]:
     from posenc.workbench.tasks import scenes, shapes
 
@@ -294,6 +314,7 @@ def _readers() -> dict[str, Reader]:
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         **_image_readers(),
         **_cloud_readers(),
+        **_series_readers(),
         **_mesh_readers(),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
         "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),

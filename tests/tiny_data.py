@@ -194,6 +194,34 @@ def _scene(folder: Path) -> None:
     (folder / "transforms.json").write_text(json.dumps({"camera_angle_x": 0.9, "frames": frames}))
 
 
+def readings(count: int = 90, series: tuple[str, ...] = ("",)) -> list[tuple[str, str, float]]:
+    """Name of the series, time and value of daily readings with a week and noise."""
+    draw = np.random.default_rng(0)
+    start = np.datetime64("2024-01-01")
+    return [
+        (name, str(start + day), round(float(np.sin(2 * np.pi * day / 7) + draw.normal() / 4), 3))
+        for name in series
+        for day in range(count)
+    ]
+
+
+def _readings(path: Path) -> None:
+    lines = [f"{time},{value},{2 * value:.3f},ok" for _, time, value in readings()]
+    path.write_text("\n".join(["date,flow,level,note", *lines]) + "\n")
+
+
+def _shops(path: Path) -> None:
+    lines = [f"{name},{time},{value}" for name, time, value in readings(series=("north", "south"))]
+    path.write_text("\n".join(["shop,date,sales", *lines]) + "\n")
+
+
+def _readings_parquet(path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    values = ", ".join(f"(TIMESTAMP '{time} 06:00:00', {value})" for _, time, value in readings())
+    with duckdb.connect() as connection:
+        connection.sql(f"SELECT * FROM (VALUES {values}) AS t(date, flow)").write_parquet(str(path))
+
+
 WRITERS: dict[str, Callable[[Path], object]] = {
     "book.txt": lambda path: path.write_text(words(900)),
     "other.txt": lambda path: path.write_text(words(300, 1)),
@@ -224,6 +252,9 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "meshes": _meshes,
     "recordings.npz": lambda path: np.savez(path, recordings=series()),
     "tables": _tables,
+    "readings.csv": _readings,
+    "shops.csv": _shops,
+    "readings.parquet": _readings_parquet,
     "photo.png": lambda path: image(path, 3),
     "solid.off": lambda path: path.write_text(CUBE),
     "scene": _scene,

@@ -31,6 +31,7 @@ from posenc.workbench.studies.permuted import execute as permuted
 from posenc.workbench.studies.points import execute as points
 from posenc.workbench.studies.recordings import execute as recordings
 from posenc.workbench.studies.scene import execute as scene
+from posenc.workbench.studies.series import execute as series
 from posenc.workbench.studies.shape_fit import execute as shape_fit
 from posenc.workbench.studies.shared import classification
 from posenc.workbench.studies.shared.hidden_tokens.execute import MaskedModel
@@ -54,6 +55,7 @@ VARIANTS = {
     "points": "gridpe",
     "sc-pe": "SCPE",
     "scene": "multires",
+    "series": "both-rows",
     "shape-fit": "gaussian-10",
 }
 """A variant of each study."""
@@ -75,6 +77,7 @@ ON_DATA: dict[str, Callable[[RunSpec, Path, None], Any]] = {
     "points": points.build,
     "sc-pe": classification.build,
     "scene": scene.build,
+    "series": series.build,
     "shape-fit": shape_fit.ShapeField,
 }
 """The function of each study that builds the model of a run on its data, with which the run was scored."""

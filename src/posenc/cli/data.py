@@ -103,6 +103,10 @@ def look(
     scale: Literal["unit", "keep"] | None = None,
     val: Annotated[str | None, arg(metavar="PATH")] = None,
     tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
+    time: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    id: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    target: Annotated[str | None, arg(metavar="COLUMN,..")] = None,
+    unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -124,13 +128,17 @@ def look(
         scale: Normalization of clouds, for the printed command.
         val: A second text, on which results are reported.
         tokenizer: Tokens of a text: characters, bytes, words, words:2000, or a tokenizer.json. Default: characters.
+        time: Column with the times of a table of series.
+        id: Column with the names of the series.
+        target: Columns with the values of the series, divided by commas.
+        unit: What times count that are numbers.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
     from posenc.workbench.data.forms import forms_of, labeled_images_of, stated_form
 
     options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
-    options |= {"val": val, "tokenizer": tokenizer}
+    options |= {"val": val, "tokenizer": tokenizer, "time": time, "id": id, "target": target, "unit": unit}
     stated = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         forms = [stated_form(path, format)]
@@ -163,6 +171,8 @@ def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> boo
         if form.contents != "arrays":
             print(f"  {data_description.unread('images', form.studies[0], where, flags)}")
         return True
+    if form.kind == "series":
+        return data_description.printed(lambda: data_description.series_lines(where, _of_kind(stated, "series")))
     for line in form.lines:
         print(f"  {line}")
     if form.contents == "recordings":

@@ -143,6 +143,28 @@ def recording_lines(path: Path) -> Iterator[str]:
         yield found.note
 
 
+def series_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
+    """Counts, columns and steps of a table of series, which is read whole.
+
+    Args:
+        path: The table.
+        stated: Options of the reader.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.readers import read
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.data.series import SeriesTable, span_phrase
+
+    table: SeriesTable = read(path, "series", ReadingOptions(**stated))  # type: ignore[arg-type]  # parser has checked
+    for each in table.series[:CLASSES_SHOWN]:
+        yield f"{each.name}: {span_phrase(each)}"
+    if len(table.series) > CLASSES_SHOWN:
+        yield f"and {len(table.series) - CLASSES_SHOWN:,} more series"
+    yield from table.left_out
+
+
 def mesh_lines(path: Path) -> Iterator[str]:
     """Size of a mesh, which is read whole, and the panel that a mesh without an inside needs.
 

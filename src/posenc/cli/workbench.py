@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from posenc.cli.dry_run import print_plan
@@ -65,6 +66,10 @@ def run(
     drop: bool = False,
     fill: Literal["linear"] | None = None,
     blocks: int | None = None,
+    time: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    id: Annotated[str | None, arg(metavar="COLUMN")] = None,
+    target: Annotated[str | None, arg(metavar="COLUMN,..")] = None,
+    unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -84,6 +89,8 @@ def run(
     posenc run image-fit photo.jpg
 
     posenc run masked recordings.npz --fill linear
+
+    posenc run series weather.csv --target temp_max
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
     posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
@@ -138,19 +145,20 @@ def run(
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into, to train on some and test on others. Default: up
             to 10, fewer for a short one.
+        time: Column with the times of your table of series. Default: the one that its name shows, such as date.
+        id: Column with the names of the series, in a table of several. Default: the one that its name shows, if any.
+        target: Columns with the values of your series, divided by commas. Default: those that their names show, or all
+            columns of numbers.
+        unit: What times count that are numbers. Default: the times are dates.
     """
     if study is None:
         return _list_studies()
     engine = _place(jobs, device, on, runs_per_job, slurm)
     panels = _chosen_panels(study, panels, figures)
-    _refuse_lists(panels, schemes, seeds, lr_sweep)
-    _refuse_folders({"--out": out, "--tensorboard": tensorboard})
-    stated: dict[str, Any] = {"format": format, "labels": labels, "size": size, "fit": fit, "background": background}
-    stated |= {"field": field, "dtype": dtype, "features": features, "scale": scale, "val": val}
-    stated |= {"tokenizer": tokenizer, "drop": drop, "fill": fill, "blocks": blocks}
+    _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
     asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
-    asked |= {"reading": request_checks.reading_options(study, source, stated)}
+    asked |= {"reading": request_checks.reading_options(study, source, locals())}
     options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
     return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
 
@@ -293,8 +301,9 @@ def _refuse_lists(
     schemes: tuple[str, ...] | None,
     seeds: tuple[int, ...] | None,
     lr_sweep: tuple[float, ...] | None,
+    folders: Mapping[str, Path | None] = MappingProxyType({}),
 ) -> None:
-    """Raise ValueError for a value that is given twice or out of range, or for a Python file that does not exist."""
+    """Raise ValueError for a value that is given twice or out of range, or for a file or folder that cannot be."""
     request_checks.refuse_seeds(seeds)
     _explain_one_seed(seeds)
     request_checks.refuse_rates(lr_sweep)
@@ -303,6 +312,7 @@ def _refuse_lists(
     for name in schemes or ():
         if name.endswith(".py"):
             request_checks.refuse_scheme_file(Path(name))
+    _refuse_folders(folders)
 
 
 def _explain_one_seed(seeds: tuple[int, ...] | None) -> None:

@@ -60,6 +60,10 @@ def run(
     drop: bool = False,
     fill: Literal["linear"] | None = None,
     blocks: int | None = None,
+    time: str | None = None,
+    id: str | None = None,
+    target: str | None = None,
+    unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
     executor: str | Executor = "local",
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
@@ -105,6 +109,11 @@ def run(
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into. Default: up to 10, fewer for a short one.
+        time: Column with the times of a table of series. Default: the one that its name shows.
+        id: Column with the names of the series, in a table of several. Default: the one that its name shows, if any.
+        target: Columns with the values of series, divided by commas. Default: those that their names show, or all
+            columns of numbers.
+        unit: Unit of times that are numbers, such as "day". Default: the times are dates.
         executor: Engine of the runs: "local", "ray", "ray=HOST:PORT", "slurm" or "slurm=PARTITION"; or an executor,
             such as ``SlurmExecutor("cpu", minutes=240)``.
 
@@ -130,11 +139,7 @@ def run(
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
     others |= {"device": device, "changes": dict(changes or {})}
-    paths = {"labels": labels, "val": val, "tokenizer": tokenizer}
-    stated = {"format": format, "size": size, "fit": fit, "background": background, "field": field, "dtype": dtype}
-    stated |= {"features": features, "scale": scale, "drop": drop, "fill": fill, "blocks": blocks}
-    stated |= {name: None if path is None else str(path) for name, path in paths.items()}
-    others["reading"] = request_checks.reading_options(study, source, stated)
+    others["reading"] = request_checks.reading_options(study, source, locals())
     request = request_of_call(definition, preset, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}

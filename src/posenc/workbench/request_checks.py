@@ -31,15 +31,27 @@ RENAMED_PANELS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 """Study to old name of a panel to its present name."""
 KIND_NAMES: Mapping[str, str] = MappingProxyType(
-    {"text": "a text", "images": "labeled images", "clouds": "point clouds", "recordings": "recordings"}
+    {
+        "text": "a text",
+        "images": "labeled images",
+        "clouds": "point clouds",
+        "recordings": "recordings",
+        "series": "time series",
+    }
 )
 KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"text": ("language",), "images": ("gridpe", "sc-pe"), "clouds": ("points",), "recordings": ("masked",)}
+    {
+        "text": ("language",),
+        "images": ("gridpe", "sc-pe"),
+        "clouds": ("points",),
+        "recordings": ("masked",),
+        "series": ("series",),
+    }
 )
 """Kind of data that readers read to the studies that take it."""
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "format": ("text", "images", "clouds"),
+        "format": ("text", "images", "clouds", "series"),
         "labels": ("images",),
         "size": ("images",),
         "fit": ("images",),
@@ -53,6 +65,10 @@ READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "drop": ("recordings",),
         "fill": ("recordings",),
         "blocks": ("recordings",),
+        "time": ("series",),
+        "id": ("series",),
+        "target": ("series",),
+        "unit": ("series",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""
@@ -173,7 +189,8 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     Args:
         study: Name of the study.
         source: The user's file or folder; None without one.
-        options: Options by name; None or False for an option that is not stated.
+        options: Arguments of the command by name, among them those of READING_OPTIONS; None or False for an option that
+            is not stated. Other arguments are no options of a reader.
 
     Returns:
         The stated options.
@@ -181,7 +198,9 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     Raises:
         ValueError: One has a wrong value, or is stated for another kind of data or without a file or folder.
     """
-    stated = {name: value for name, value in options.items() if value is not None and value is not False}
+    named = {name: options.get(name) for name in READING_OPTIONS}
+    stated = {name: value for name, value in named.items() if value is not None and value is not False}
+    stated = {name: str(value) if isinstance(value, Path) else value for name, value in stated.items()}
     refuse_reading(study, source, stated)
     return stated
 

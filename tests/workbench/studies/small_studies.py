@@ -26,6 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "permuted": {"images": 40, "test_images": 8},
     "points": {"train": 2, "test": 1, "points": 16},
     "scene": {"rays": 16, "points": 64, "samples": 8},
+    "series": {"series": 2, "readings": 150, "context": 12, "horizon": 4},
     "shape-fit": {"uniform": 64, "near": 64, "surface": 64, "held": 64, "resolution": 8, "batch": 32},
 }
 """Sizes that the test changes in a study."""

@@ -27,7 +27,7 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
     "globe": ("hash", "none"), "gridpe": ("nope",), "image-fit": ("dense", "gaussian-10"), "language": ("nope",),
     "latin-squares": ("2d-fixed", "learned-0.2"), "masked": ("learned-1",), "nmar": ("learned-1",),
     "permuted": ("learned-1",), "points": ("rope-axial",), "sc-pe": ("plain",), "scene": ("multires",),
-    "shape-fit": ("multires",),
+    "series": ("both-rows",), "shape-fit": ("multires",),
 }  # fmt: skip
 SWEEPS = {"sigmas", "sweep_parameters", "smaller_parameters"}
 """Lists of sizes, which decide the variants that are planned."""
@@ -39,6 +39,7 @@ NEW_VALUES: Mapping[str, Any] = {
     "sweep_parameters": "9000", "smaller_parameters": "9000", "levels": 4, "coarsest": 3, "optimizer": "sgd",
     "train_images": 30, "images": 30, "longest_side": 20, "held_out_side": 20, "train": 400, "sigmas": "0.01,0.35",
     "finest": 24, "points.heads": 1, "needles": 5,
+    "series.heads": 1, "context": 20, "horizon": 4, "readings": 300, "series": 3,
     "recall.max_multiple": 4, "evaluations": 2,
 }  # fmt: skip
 ALSO: Mapping[str, Mapping[str, Any]] = {"crop": {"augmentation.size": 28}, "train_size": {"train": 400}}

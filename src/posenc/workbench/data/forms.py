@@ -22,6 +22,8 @@ from posenc.workbench.data.readers import (
     point_ply,
     point_table,
     readers,
+    series_parquet,
+    series_table,
     text_folder,
     train_val_files,
 )
@@ -48,7 +50,7 @@ class Form(NamedTuple):
         name: The form with its counts, such as "class folders of images: 2 classes, 40 images".
         reason: What shows it, such as "it ends in .jsonl".
         studies: Ids of the studies that take it.
-        kind: Kind of its data if a reader inspects it: "text", "images" or "clouds"; "" otherwise.
+        kind: Kind of its data if a reader inspects it: "text", "images", "clouds" or "series"; "" otherwise.
         within: Path of the data, if it is another than that of the folder.
         contents: Data without a reader: "recordings", "mesh", "image", "scene" or "brain"; "arrays" for
             images that are arrays of pixels; "" otherwise.
@@ -131,6 +133,8 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield from _of_arrays(path)
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
+    elif (series := _of_series(path)) is not None:
+        yield series
     elif reason := cifar_batches.match(path):
         yield Form(cifar_batches.FORM, reason, IMAGE_STUDIES, "images", contents=ARRAYS)
     elif (ending := path.suffix.lower()) in cloud_folder.CONVERSIONS:
@@ -163,6 +167,18 @@ def _of_cloud(path: Path) -> Form | None:
         f"one point cloud of {points:,} points; posenc run points takes a folder with a folder of clouds for each class"
     )
     return Form(name, f"it ends in {path.suffix}", ())
+
+
+def _of_series(path: Path) -> Form | None:
+    """Form of a table of series; None for a table without a column that its name shows to hold times."""
+    reader = series_parquet if series_parquet.match(path) else series_table
+    try:
+        if not reader.match(path) or not reader.names_times(path):
+            return None
+    except UserFileError:  # a damaged file, or one that needs DuckDB
+        return None
+    reason = f"{reader.match(path)} and has a column of times"
+    return Form(reader.FORM, reason, KIND_STUDIES["series"], "series")
 
 
 def _of_array(path: Path) -> Form | None:

@@ -17,6 +17,8 @@ FeatureChoice = Literal["none", "normals", "colors", "all"]
 """Features of a point beside its coordinates that a model reads."""
 Scale = Literal["unit", "keep"]
 """Normalization: each cloud by its own mean and radius ("unit"), or one shift and factor for all clouds ("keep")."""
+TimeUnit = Literal["second", "minute", "hour", "day", "week", "month", "year"]
+"""Unit of times that are numbers."""
 Fit = Literal["crop", "pad", "resize"]
 """Preprocessing to a square image: crop its middle, pad it with a border, or resize it to another aspect ratio."""
 DTYPES: tuple[Dtype, ...] = get_args(Dtype)
@@ -40,6 +42,10 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
         val: Path of a second text, which is for testing; None for none.
         tokenizer: "bytes", "characters", "words", "words:2000", or the path of a ``tokenizer.json``; None for
             characters.
+        time: Column of a table of series that holds the times; None for the one that its name shows.
+        id: Column with the names of the series; None for the one that its name shows, if any.
+        target: Columns with the values, divided by commas; None for those that their names or numbers show.
+        unit: Unit of times that are numbers; None for dates.
     """
 
     format: str | None = None
@@ -53,6 +59,10 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     scale: Scale | None = None
     val: str | None = None
     tokenizer: str | None = None
+    time: str | None = None
+    id: str | None = None
+    target: str | None = None
+    unit: TimeUnit | None = None
 
     @property
     def given(self) -> dict[str, Any]:

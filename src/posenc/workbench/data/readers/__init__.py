@@ -1,7 +1,7 @@
 """One reader for each form of a user's data: a module with the names of `Reader`.
 
     FORM      name of the form, such as "JSON Lines"
-    KIND      kind of its data: "text", "images" or "clouds"
+    KIND      kind of its data: "text", "images", "clouds" or "series"
     OPTIONS   names of the reading options that it takes
     match     reason why the reader reads a path, as "it ends in .jsonl"; "" if it does not
     inspect   record of the data, from names and headers alone
@@ -35,6 +35,7 @@ UNREADABLE: Mapping[str, str] = {
     "ROOT/dog/1.jpg, a CSV with the columns file and label, or a packed .npz.",
     "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "
     "each class, ROOT/chair/1.ply and ROOT/table/1.ply.",
+    "series": "is no table of series: give a .csv, .tsv or .parquet with a column of times and columns of values.",
 }
 """Kind to the sentence on a path that no reader of the kind matches, after its name."""
 

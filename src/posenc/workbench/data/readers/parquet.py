@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
+from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
@@ -46,30 +46,14 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         UserFileError: DuckDB is not installed, the file is damaged or too large, or the column is missing or is not
             text.
     """
-    try:
-        import duckdb
-    except ImportError:
-        raise UserFileError(
-            f"{path} is Parquet, which needs duckdb: pip install 'posenc[analysis]'. Or write it as JSON Lines, one "
-            '{"text": ..} a line.'
-        ) from None
-    user_files.require_file(path, "a text")
-    plain = re.sub(r"([\[*?])", r"[\1]", str(path.absolute()))  # DuckDB takes these characters as patterns
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 1")
-        try:
-            table = connection.read_parquet(plain)
-            field = _column(
-                path, {name: str(kind) for name, kind in zip(table.columns, table.types, strict=True)}, options
-            )
-            sizes = "SELECT sum(total_uncompressed_size) FROM parquet_metadata(?) WHERE path_in_schema = ?"
-            size = connection.execute(sizes, [plain, field]).fetchall()[0][0]
-            user_files.require_reading(MEMORY_FACTOR * int(size or 0), path, "Cut the file.")
-            rows = connection.execute(f'SELECT "{field.replace(chr(34), chr(34) * 2)}" FROM read_parquet(?)', [plain])
-            texts = [row[0] for row in rows.fetchall()]
-        except duckdb.Error as error:
-            reason = user_files.short(str(error).splitlines()[0])
-            raise UserFileError(f"{path} cannot be read ({reason}). Write it again.") from error
+    instead = 'Or write it as JSON Lines, one {"text": ..} a line.'
+    with opened_parquet(path, "a text", instead) as (connection, table, pattern):
+        field = _column(path, {name: str(kind) for name, kind in zip(table.columns, table.types, strict=True)}, options)
+        sizes = "SELECT sum(total_uncompressed_size) FROM parquet_metadata(?) WHERE path_in_schema = ?"
+        size = connection.execute(sizes, [pattern, field]).fetchall()[0][0]
+        user_files.require_reading(MEMORY_FACTOR * int(size or 0), path, "Cut the file.")
+        rows = connection.execute(f'SELECT "{field.replace(chr(34), chr(34) * 2)}" FROM read_parquet(?)', [pattern])
+        texts = [row[0] for row in rows.fetchall()]
     documents = tuple(text for text in texts if text)
     if not documents:
         raise UserFileError(f"{path} has no text in the column {field!r}. Give a table with one text a row.")

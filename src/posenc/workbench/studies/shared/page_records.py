@@ -14,6 +14,12 @@ from posenc.workbench.storage.store import Store
 
 CLOUD_DEFAULTS = {"features": "none", "scale": "unit"}
 """Options of the reading of clouds that a command leaves out."""
+FLAGS = {
+    "text": ("format", "field", "dtype"),
+    "recordings": ("fill", "blocks"),
+    "series": ("format", "time", "id", "target", "unit"),
+}
+"""Kind of data to the options of its record that are flags of a command."""
 
 
 def records_of(store: Store, specs: Iterable[RunSpec]) -> list[DatasetRecord]:
@@ -112,9 +118,9 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
         return [word for name in stated if stated[name] != CLOUD_DEFAULTS[name] for word in (f"--{name}", stated[name])]
     if record is not None and record.kind == "images":
         return str(record.options.get("flags", "")).split()
-    if record is None or record.kind not in ("text", "recordings"):
+    if record is None or record.kind not in FLAGS:
         return []
-    names = ("format", "field", "dtype") if record.kind == "text" else ("fill", "blocks")
+    names = FLAGS[record.kind]
     stated = {name: str(record.options[name]) for name in names if name in record.options}
     if record.kind == "text":
         stated |= record.files | _token_flag(record)

@@ -1,0 +1,343 @@
+"""Time series of a user: the readings of a table, one series or many, long or wide.
+
+A long table has a column with the name of the series. A wide table has one column for each series. Gaps and irregular
+steps stay as they are, and a missing value stays missing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posenc.frequencies import LENGTHS
+from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.series_times import MISSING, is_number, read_times
+from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.files.user_files import UserFileError, number, short
+
+TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
+ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
+TARGET_NAMES = ("target", "y", "value", "ot")
+"""Names by which columns are found, in lower case, the first one first."""
+LEAST_READINGS = 3
+NAMED = 5
+"""Series that are left out and named; the others are counted."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Series:
+    """Readings of one series.
+
+    Attributes:
+        name: Name of the series.
+        times: ``(T,)`` seconds since 1970, or since the origin of the numbers; rising.
+        values: ``(T,)`` readings, NaN where missing.
+    """
+
+    name: str
+    times: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    @property
+    def present(self) -> Series:
+        """The readings that have a value."""
+        held = np.isfinite(self.values)
+        return Series(self.name, self.times[held], self.values[held])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SeriesTable:
+    """Time series of a table.
+
+    Attributes:
+        form: Form of the file.
+        series: The series, in the order of the table.
+        options: Columns of time, series and values, for the record.
+        left_out: Sentences on what was found by name, sorted or left out.
+        columns: Names of all columns.
+    """
+
+    form: str
+    series: tuple[Series, ...]
+    options: Mapping[str, Any]
+    left_out: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+class Cells(NamedTuple):
+    """Cells of a table as text.
+
+    Attributes:
+        path: The file.
+        form: Form of the file.
+        names: Names of the columns.
+        columns: Cells of each column.
+        lines: Number of the line of each row, for messages.
+        noun: What the number of a row counts: "line" or "row".
+    """
+
+    path: Path
+    form: str
+    names: tuple[str, ...]
+    columns: tuple[Sequence[str], ...]
+    lines: Sequence[int]
+    noun: str = "line"
+
+    def column(self, name: str) -> Sequence[str]:
+        """Cells of the column of a name."""
+        return self.columns[self.names.index(name)]
+
+    def at(self, row: int) -> str:
+        """Place of a row in a message: "weather.csv, line 7"."""
+        return f"{self.path}, {self.noun} {self.lines[row]}"
+
+
+class Columns(NamedTuple):
+    """Names of the columns of time, series and values.
+
+    Attributes:
+        time: Column of the times.
+        series: Column of the names of the series; "" for a wide table.
+        targets: Columns of the values.
+        other: Columns that are not read.
+    """
+
+    time: str
+    series: str
+    targets: tuple[str, ...]
+    other: tuple[str, ...]
+
+
+def has_times(names: Sequence[str]) -> bool:
+    """True if a column of these names holds the times of a table of series."""
+    return any(name.strip().lower() in TIME_NAMES for name in names)
+
+
+def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
+    """Make the series of a table.
+
+    Args:
+        cells: The cells.
+        options: Columns of time, series and values, and the unit of times that are numbers; None for those that their
+            names show.
+
+    Returns:
+        The series, each sorted by time.
+
+    Raises:
+        UserFileError: A column is missing or named twice, a time or value cannot be read, a series has two values at
+            one time, or no series is left.
+    """
+    columns = find_columns(cells, options)
+    times, notes = read_times(cells.column(columns.time), cells.at, options.unit)
+    notes = [*_found(columns, options), *notes]
+    named = cells.column(columns.series) if columns.series else ()
+    rows_of: dict[str, list[int]] = {}
+    for row in np.flatnonzero(np.isfinite(times)).tolist():
+        rows_of.setdefault(named[row].strip() if columns.series else "", []).append(row)
+    values = {target: _values(cells, target) for target in columns.targets}
+    made, unusable, disorder, doubled = list[Series](), list[str](), list[int](), list[int]()
+    for name, rows in rows_of.items():
+        order = _sorted_rows(cells, times, np.array(rows), values, name, (disorder, doubled))
+        for target in columns.targets:
+            label = " / ".join(filter(None, (name, target if len(columns.targets) > 1 or not name else "")))
+            series = Series(label, times[order], values[target][order])
+            reason = _fault(series)
+            made += [] if reason else [series]
+            unusable += [f"{label}: {reason}"] if reason else []
+    notes += _row_notes(cells, disorder, doubled) + _left_out(unusable)
+    if not made:
+        raise UserFileError(f"{cells.path} has no series to forecast. {_left_out(unusable)[0]} Give other readings.")
+    if missing := sum(int((~np.isfinite(each.values)).sum()) for each in made):
+        notes.append(f"{missing:,} missing values stay missing: they are neither read nor scored.")
+    stated = {"time": columns.time, "id": columns.series, "target": ",".join(columns.targets), "unit": options.unit}
+    chosen = {name: value for name, value in stated.items() if value}
+    return SeriesTable(cells.form, tuple(made), chosen, tuple(notes), cells.names)
+
+
+def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
+    """Find the columns of a table of series, by the options or by their names.
+
+    Args:
+        cells: The cells.
+        options: The stated columns.
+
+    Returns:
+        The columns.
+
+    Raises:
+        UserFileError: One is missing, is named twice, or holds no numbers.
+    """
+    path, names = cells.path, cells.names
+    if twice := next((name for at, name in enumerate(names) if name in names[:at]), ""):
+        raise UserFileError(f"{path}, line 1 names the column {twice!r} twice. Name each column once.")
+    lower = {name.strip().lower(): name for name in reversed(names)}
+
+    def stated(flag: str, name: str) -> str:
+        if name not in names:
+            raise UserFileError(f"{path}: {unknown('column', name, names)} It has {', '.join(names)}: --{flag} NAME")
+        return name
+
+    def by_name(known: Sequence[str]) -> str:
+        return next((lower[name] for name in known if name in lower), "")
+
+    time = by_name(TIME_NAMES) if options.time is None else stated("time", options.time)
+    if not time:
+        raise UserFileError(
+            f"{path} has no column named {', '.join(TIME_NAMES)}. Name the one with the times: --time {names[0]}"
+        )
+    series = by_name([name for name in ID_NAMES if lower.get(name) != time]) if options.id is None else ""
+    series = series if options.id is None else stated("id", options.id)
+    others = [name for name in names if name not in (time, series)]
+    if options.target is not None:
+        whole = options.target in names
+        asked = [options.target] if whole else [each.strip() for each in options.target.split(",")]
+        targets = [stated("target", each) for each in asked]
+        if clash := next((each for each in targets if each in (time, series)), ""):
+            raise UserFileError(f"{path}: --target {clash} is the column of the times or the names. Name another.")
+    else:
+        usual = next((lower[name] for name in TARGET_NAMES if lower.get(name) in others), "")
+        targets = [usual] if usual else [name for name in others if _has_numbers(cells.column(name))]
+    if not targets:
+        raise UserFileError(f"{path} has no column of numbers beside {time}. Name the values: --target NAME")
+    return Columns(time, series, tuple(dict.fromkeys(targets)), tuple(x for x in others if x not in targets))
+
+
+def span_phrase(series: Series) -> str:
+    """Describe the readings of a series: "1,461 readings, 4 years, a reading every 1 day".
+
+    Args:
+        series: The series.
+
+    Returns:
+        The phrase.
+    """
+    times, missing = series.times, int((~np.isfinite(series.values)).sum())
+    gaps = np.diff(times)
+    steps = dict.fromkeys(time_phrase(float(gap)) for gap in (gaps.min(), np.median(gaps), gaps.max()))
+    without = f", {missing:,} of them missing" if missing else ""
+    every = " to ".join([next(iter(steps)), *list(steps)[1:][-1:]])
+    return f"{len(times):,} readings{without}, over {time_phrase(float(np.ptp(times)))}, a step of {every}"
+
+
+def time_phrase(seconds: float) -> str:
+    """Time in words with two digits: "1.5 days".
+
+    Args:
+        seconds: The time.
+
+    Returns:
+        The words.
+    """
+    unit = next((each for each in ("year", "day", "hour", "minute") if seconds >= LENGTHS[each]), "second")
+    text = f"{seconds / LENGTHS[unit]:.3g}"
+    return f"{text} {unit}{'' if text == '1' else 's'}"
+
+
+def series_record(table: SeriesTable, path: Path) -> DatasetRecord:
+    """Record of the series of a table, without a digest.
+
+    Args:
+        table: The series.
+        path: The file.
+
+    Returns:
+        The record.
+    """
+    counts = {"series": len(table.series), "readings": sum(len(each.present.times) for each in table.series)}
+    part = Part(name="all", counts=counts)
+    options = {"form": table.form, **table.options}
+    return DatasetRecord(
+        kind="series", name=path.name, digest="", parts=(part,), options=options, left_out=table.left_out, own=True
+    )
+
+
+def _found(columns: Columns, options: ReadingOptions) -> list[str]:
+    """Sentence on the columns that were found by name."""
+    found = [f"times in {columns.time}"] if options.time is None else []
+    found += [f"names of the series in {columns.series}"] if options.id is None and columns.series else []
+    found += [f"values in {', '.join(columns.targets)}"] if options.target is None else []
+    sentence = [f"Found by name: {'; '.join(found)}."] if found else []
+    return sentence + ([f"Not read: the columns {', '.join(columns.other)}."] if columns.other else [])
+
+
+def _has_numbers(cells: Sequence[str]) -> bool:
+    """True if the first cells with a value are numbers."""
+    held = [cell for cell in cells[:1000] if cell.strip().lower() not in MISSING]
+    return bool(held) and all(is_number(cell.strip()) for cell in held[:100])
+
+
+def _values(cells: Cells, target: str) -> NDArray[np.float64]:
+    """Values of a column, NaN where missing."""
+    values = np.full(len(cells.lines), np.nan)
+    for row, cell in enumerate(cells.column(target)):
+        if cell.strip().lower() in MISSING:
+            continue
+        try:
+            values[row] = number(cell.strip())
+        except ValueError:
+            raise UserFileError(
+                f"{cells.at(row)}: {short(cell, 40)!r} in the column {target} is not a number. Leave the cell empty if "
+                "the value is missing, or name another column: --target NAME"
+            ) from None
+        if np.isinf(values[row]):
+            raise UserFileError(f"{cells.at(row)}: the column {target} is infinite. Leave the cell empty if missing.")
+    return values
+
+
+def _sorted_rows(
+    cells: Cells,
+    times: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    values: Mapping[str, NDArray[np.float64]],
+    name: str,
+    counted: tuple[list[int], list[int]],
+) -> NDArray[np.int64]:
+    """Rows of a series by time, without repeated readings; adds those out of order and repeated ones to ``counted``."""
+    disorder, doubled = counted
+    disorder += rows[1:][np.diff(times[rows]) < 0].tolist()
+    order = rows[np.argsort(times[rows], kind="stable")]
+    again = np.flatnonzero(np.diff(times[order]) == 0)
+    for at in again.tolist():
+        first, second = int(order[at]), int(order[at + 1])
+        if any(not np.array_equal(each[first], each[second], equal_nan=True) for each in values.values()):
+            of = f" of the series {name}" if name else ""
+            raise UserFileError(
+                f"{cells.at(second)} has the time of {cells.noun} {cells.lines[first]}{of} and another value. Keep one "
+                "reading for each time, or name the column of the series: --id NAME"
+            )
+        doubled.append(second)
+    return np.delete(order, again + 1)
+
+
+def _fault(series: Series) -> str:
+    """Reason for leaving a series out; "" for none."""
+    values = series.present.values
+    if not len(values):
+        return "all its values are missing"
+    if len(values) < LEAST_READINGS:
+        return f"it has {len(values)} reading{'s' * (len(values) > 1)}, and {LEAST_READINGS} are needed"
+    return f"it has the value {values[0]:g} at all times" if np.ptp(values) == 0 else ""
+
+
+def _row_notes(cells: Cells, disorder: Sequence[int], doubled: Sequence[int]) -> list[str]:
+    notes = []
+    if disorder:
+        first = cells.lines[min(disorder)]
+        notes.append(f"Sorted by time: {len(disorder):,} readings stood too late, first in {cells.noun} {first}.")
+    if doubled:
+        first = cells.lines[min(doubled)]
+        notes.append(f"Left out: {len(doubled):,} repeated readings, first in {cells.noun} {first}.")
+    return notes
+
+
+def _left_out(unusable: Sequence[str]) -> list[str]:
+    named = [f"Left out: the series {each}." for each in unusable[:NAMED]]
+    more = len(unusable) - NAMED
+    return [*named, f"Left out: {more:,} more series."] if more > 0 else named

@@ -1,0 +1,164 @@
+"""Plots and tables of the series study: errors by variant and horizon, learning curves, the variants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from posenc.measure.statistics import mean
+from posenc.workbench.data.series import time_phrase
+from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.page import Panel, Table, Text
+from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.studies.series.conditions import SeriesCondition, finished
+from posenc.workbench.studies.series.stored_series import scales_of
+from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant
+from posenc.workbench.studies.shared.classification_panels import (
+    empty_panel,
+    scheme_text,
+    seeds_by_label,
+)
+from posenc.workbench.studies.shared.compared_score import held_out_items
+from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks.series import horizon_marks
+
+VARIANCES = "mean squared error (variances of the training part)"
+SCALED = "mean absolute scaled error"
+METRICS = {
+    "mse": Score("Mean squared error", VARIANCES, False),
+    "mase": Score("MASE", SCALED, False),
+}
+FORECAST_CAPTION = (
+    "Readings after the origin, mean over all horizons and origins of the test part. An error of 1 variance is that of "
+    "the mean of the training part. A MASE of 1 is the error of the last value as a forecast of the next one in "
+    "training. Baselines: last (last value), seasonal (one period earlier), linear (DLinear's linear map by least "
+    "squares), boosting (gradient boosting with calendar columns)."
+)
+FILL_IN_CAPTION = (
+    "Hidden readings between visible ones of the test part, drawn at random. Baselines: last (the visible reading "
+    "before), interpolation (on the line between the visible readings before and after)."
+)
+
+
+def conditions_of(data: PageData, *, fills_in: bool) -> list[SeriesCondition]:
+    """Conditions in which a run has finished, of one task."""
+    return [each for each in finished(data) if each.fills_in == fills_in]
+
+
+def forecasts(data: PageData) -> list[Panel]:
+    """Errors of forecasts."""
+    return _score_panels(data, "Forecast errors", FORECAST_CAPTION, fills_in=False) or empty_panel("Forecast errors")
+
+
+def filled_in(data: PageData) -> list[Panel]:
+    """Errors of readings that are filled in."""
+    title = "Errors of filled-in readings"
+    return _score_panels(data, title, FILL_IN_CAPTION, fills_in=True) or empty_panel(title)
+
+
+def _score_panels(data: PageData, title: str, caption: str, *, fills_in: bool) -> list[Panel]:
+    return [
+        score_plots(
+            data.rows,
+            metrics=METRICS,
+            condition=each.label,
+            held_out=held_out_items(data, each.label),
+            lines={"mse": {"mean": 1.0}, "mase": {"naive": 1.0}},
+            title=f"{title}: {each.title}",
+            caption=caption,
+        )
+        for each in conditions_of(data, fills_in=fills_in)
+    ]
+
+
+def errors_by_horizon(data: PageData) -> list[Panel]:
+    """Errors by number of readings after the origin."""
+    panels = []
+    for each in conditions_of(data, fills_in=False):
+        spec = next(spec for spec in data.specs if spec.condition == each.label)
+        marks = horizon_marks(spec.settings["task"]["horizon"])
+        for metric, score in METRICS.items():
+            panels.append(
+                line_plot(
+                    _series(data, each.label, {float(mark): f"{metric}_at_{mark}" for mark in marks}, metric),
+                    title=f"{score.title} by horizon: {each.title}",
+                    x_label="readings after the origin",
+                    y_label=score.unit,
+                    bounds=(0.0, float("inf")),
+                    limits="values",
+                    log_x=True,
+                    held_out=held_out_items(data, each.label),
+                    note="Each origin of the test part has a forecast at every horizon. Times between readings differ.",
+                )
+            )
+    return panels or empty_panel("Error by horizon")
+
+
+def learning_curves(data: PageData) -> list[Panel]:
+    """Mean squared error on the validation part by step."""
+    panels = []
+    for each in finished(data):
+        curves: dict[str, dict[float, dict[int, float]]] = {}
+        for row in data.curves:
+            if row["setting"] == each.label and row["metric"] == "mse" and row["epoch"] > 0:
+                seeds = curves.setdefault(row["scheme"], {}).setdefault(float(row["epoch"]), {})
+                seeds[row["seed"]] = row["value"]
+        panels.append(
+            line_plot(
+                {label: curves[label] for label in sorted(curves, key=lambda label: (*VARIANTS, label).index(label))},
+                title=f"Learning curves: {each.title}",
+                x_label="steps",
+                y_label=VARIANCES,
+                bounds=(0.0, float("inf")),
+                limits="values",
+                note="Validation part. The step with the lowest error is chosen.",
+            )
+        )
+    return panels or empty_panel("Learning curves")
+
+
+def _series(data: PageData, label: str, metrics: Mapping[float, str], order_by: str) -> dict[str, dict[float, BySeed]]:
+    """Variant to x to seed to value, the lowest mean error first. metrics: x to metric."""
+    whole = seeds_by_label(data, order_by, label)
+    order = sorted(whole, key=lambda name: (mean(list(whole[name].values())), name))
+    by_x = {x: seeds_by_label(data, metric, label) for x, metric in metrics.items()}
+    return {name: {x: by_label[name] for x, by_label in by_x.items() if name in by_label} for name in order}
+
+
+def variant_tables(data: PageData) -> list[Panel]:
+    """Scales of time of the training part, and what each variant is told."""
+    panels = []
+    for each in finished(data):
+        specs = [spec for spec in data.specs if spec.condition == each.label]
+        scales = scales_of(specs[0].settings)
+        labels = [label for label in data.labels(each.label) if label not in BASELINES]
+        counts, body = seeds_by_label(data, "parameters", each.label), []
+        for label in sorted(labels, key=lambda label: (*VARIANTS, label).index(label)):
+            spec = next(spec for spec in specs if spec.variant == label)
+            made = msgspec.convert(spec.settings["row"], SeriesVariant)
+            parameters = sorted({round(value) for value in counts.get(label, {}).values()})
+            trained = " to ".join(f"{value:,}" for value in parameters) or "not run"
+            call = scheme_text({"scheme": made.scheme, "options": made.options})
+            body.append((label, call, made.view, _periods(made, scales.shortest), trained))
+        columns = ("Variant", "Scheme", "Positions", "Periods of its frequencies", "Parameters")
+        listed = ", ".join(scales.periods) or "none"
+        sentences = (
+            f"Shortest scale, the fifth percentile of the gaps of the training part: {time_phrase(scales.shortest)}.",
+            f"Longest scale, the longest time of a training window: {time_phrase(scales.longest)}.",
+            f"Periods of the calendar that the training part can show: {listed}.",
+        )
+        table = Table("Variants", columns, tuple(body), prose=True)
+        panels.append(Panel(f"Scales of time and variants: {each.title}", (Text(sentences), table)))
+    return panels or empty_panel("Scales of time and variants")
+
+
+def _periods(made: SeriesVariant, shortest: float) -> str:
+    """Periods of the frequencies of a variant in words."""
+    if made.frequencies is None:
+        return "none"
+    lengths = sorted(2 * math.pi / each for each in made.frequencies)
+    texts = [f"{each:.3g} readings" if made.view == "index" else time_phrase(each * shortest) for each in lengths]
+    return ", ".join(texts)
