@@ -9,6 +9,7 @@ from posenc.attention import attend as attend
 from posenc.attention import attention as attention
 from posenc.attention import attention_weights as attention_weights
 from posenc.contract import check as check
+from posenc.contract.model_check import check_model as check_model
 from posenc.graph_batch import GraphBatch as GraphBatch
 from posenc.graph_data.builders import graph as graph
 from posenc.graph_data.builders import graphs as graphs

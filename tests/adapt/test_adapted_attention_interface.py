@@ -232,6 +232,14 @@ def test_a_scheme_of_ones_own_is_asked_for_when_the_model_is_loaded(tmp_path):
     torch.testing.assert_close(logits(again, ids), logits(model, ids))
 
 
+def test_additive_masks_exclude_keys_and_add_nothing_else():
+    model, ids = adapted("ALiBi"), torch.arange(9)[None]
+    mask = torch.zeros(1, 1, 9, 9).masked_fill(~torch.ones(9, 9).tril().bool(), torch.finfo(torch.float32).min)
+    torch.testing.assert_close(logits(model, ids, attention_mask=mask), logits(model, ids), atol=1e-5, rtol=0)
+    with pytest.raises(ValueError, match="gets a mask that adds numbers to its logits"):
+        logits(model, ids, attention_mask=mask + 0.5)
+
+
 def test_a_model_goes_back_to_a_rotation(tmp_path):
     own, ids = made(), torch.arange(9)[None]
     model = llama(llama(copy.deepcopy(own), ALiBi(4), length=96), RoPE(16, pairing="half"))

@@ -20,8 +20,8 @@ from typing_extensions import override
 from posenc.adapt import key_channels
 from posenc.adapt.compatibility import refuse_sites
 from posenc.attention import attend, attend_with_weights
-from posenc.kernels.attention_mask import causal_mask
-from posenc.positions import Positions, sequence
+from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
+from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
 
 NAME = "posenc"
@@ -195,8 +195,8 @@ def _scheme_attention(
         query: Queries ``(B, H, Q, D)``.
         key: Keys ``(B, G, K, D + C)``, with positions.
         value: Values ``(B, G, K, D)``.
-        attention_mask: True where a query may attend to a key, ``(B, 1, Q, K)``, or values that are added to logits;
-            None if nothing is excluded or the mask is only causal.
+        attention_mask: True, or 0 in place of -inf, where a query may attend to a key, ``(B, 1, Q, K)``; None if
+            nothing is excluded or the mask is only causal.
         scaling: Factor on the logits. Default ``1 / sqrt(D)``.
         dropout: Probability of dropping an attention weight.
         **named: Other arguments of transformers.
@@ -220,13 +220,26 @@ def _scheme_attention(
     for name, meaning in MORE.items():
         if named.get(name) is not None:
             raise ValueError(f"the attention of this model {meaning} (`{name}`), which posenc.attention does not do.")
-    causal, rule = named.get("is_causal"), attention_mask
+    causal, rule = named.get("is_causal"), _allowed(attention_mask)
     causal = getattr(module, "is_causal", True) if causal is None else causal
     if attention_mask is None and causal and query.shape[2] > 1:
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]  # a static cache has empty places
         rule = causal_mask(query.shape[2], query.shape[2], None, query.device)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     return call.attend(query, key, value, rule, scaling, dropout).transpose(1, 2).contiguous(), None
+
+
+def _allowed(mask: Tensor | None) -> Tensor | None:
+    """A mask of transformers as a boolean one; masks that add other numbers than 0 and -inf are refused."""
+    if mask is None or mask.dtype == torch.bool:
+        return mask
+    allowed = mask > LOWEST_ADDED
+    if readable(mask) and bool((mask[allowed.expand_as(mask)] != 0).any()):
+        raise ValueError(
+            "this attention gets a mask that adds numbers to its logits, which a scheme does not do beside its own "
+            "bias. Pass a boolean mask, True where a query may attend to a key."
+        )
+    return allowed
 
 
 def register() -> None:
@@ -308,11 +321,13 @@ def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], 
             f"{name} has no attention of transformers' AttentionInterface that gets `position_embeddings` and a cache, "
             "so only a rotation can replace its own."
         )
-    by_layer = [schemes if isinstance(schemes, Scheme) else schemes(n) for n in range(len(modules))]
-    distinct = list({id(scheme): scheme for scheme in by_layer}.values())
+    layers = [module.layer_idx for module in modules]  # other layers, as convolutions, have no attention
+    by_layer = {layer: schemes if isinstance(schemes, Scheme) else schemes(layer) for layer in layers}
+    distinct = list({id(scheme): scheme for scheme in by_layer.values()}.values())
     for scheme in distinct:
         _refuse_unfit(scheme, model, modules[0])
-    numbers = [next(i for i, each in enumerate(distinct) if each is scheme) for scheme in by_layer]
+    number = {id(scheme): i for i, scheme in enumerate(distinct)}
+    numbers = [number[id(by_layer[layer])] if layer in by_layer else 0 for layer in range(max(layers) + 1)]
     return SchemeEmbedding(distinct, numbers, turning).train(model.training)
 
 
