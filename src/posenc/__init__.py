@@ -22,9 +22,11 @@ from posenc.version import __version__ as __version__
 EXPORTS = {
     "attention": ("attend", "attention", "attention_weights"),
     "contract": ("check",),
+    "contract.model_check": ("check_model",),
     "graph_batch": ("GraphBatch",),
     "graph_data.builders": ("graph", "graphs"),
     "graph_data.edges": ("Graph", "as_graph"),
+    "multimodal_positions": ("multimodal",),
     "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
     "timestamps": ("times",),

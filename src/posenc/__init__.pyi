@@ -9,11 +9,13 @@ from posenc.attention import attend as attend
 from posenc.attention import attention as attention
 from posenc.attention import attention_weights as attention_weights
 from posenc.contract import check as check
+from posenc.contract.model_check import check_model as check_model
 from posenc.graph_batch import GraphBatch as GraphBatch
 from posenc.graph_data.builders import graph as graph
 from posenc.graph_data.builders import graphs as graphs
 from posenc.graph_data.edges import Graph as Graph
 from posenc.graph_data.edges import as_graph as as_graph
+from posenc.multimodal_positions import multimodal as multimodal
 from posenc.positions import Positions as Positions
 from posenc.positions import as_positions as as_positions
 from posenc.positions import grid as grid

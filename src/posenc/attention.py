@@ -274,7 +274,8 @@ def attend_with_weights(
     pair: Pair,
     *,
     kept: Tensor | None = None,
-    mask: Tensor | None = None,
+    mask: Tensor | AttentionMask | None = None,
+    scale: float | None = None,
     dropout: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """``attend`` that also returns the attention weights and can apply dropout to them.
@@ -290,16 +291,17 @@ def attend_with_weights(
         where_k: ``scheme.prepare`` of the positions of the keys.
         pair: ``scheme.relate(where_q, where_k)``.
         kept: ``scheme.keep(x, where_k)``, for schemes whose bias reads it.
-        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``.
+        mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``; or a rule, as in ``attend``.
+        scale: Factor on the logits. Default ``1 / sqrt(D)``.
         dropout: Probability of dropping a weight. Default 0.
 
     Returns:
         Head outputs ``(B, H, Q, E)`` and weights ``(B, H, Q, K)``.
     """
-    scale = 1 / math.sqrt(q.shape[-1])
+    scale, rows = 1 / math.sqrt(q.shape[-1]) if scale is None else scale, _rows(mask, slice(None), q)
     q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
-    weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=mask), dropout)
-    out, extra = weights @ scheme.transform(v, where_k, "v"), scheme.value_bias(weights, pair)
+    weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=rows), dropout)
+    out, extra = grouped_matmul(weights, scheme.transform(v, where_k, "v")), scheme.value_bias(weights, pair)
     return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
 
 

@@ -331,20 +331,24 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
     return Positions(_moved(steps[:, None], start), lattice=(length,))
 
 
-def grid(*shape: int, device: torch.device | str | None = None) -> Positions:
+def grid(*shape: int, span: float | None = None, device: torch.device | str | None = None) -> Positions:
     """Positions of a full grid in row-major order, with the axes in the order of its shape.
 
-        coords[r * w + c] = (r, c)   for grid(h, w)
+        coords[r * w + c] = (r, c)                                                  for grid(h, w)
+        coords[r * w + c] = span ((2 r + 1) / h - 1, (2 c + 1) / w - 1)             for grid(h, w, span=span)
 
     Args:
         *shape: Number of points along each axis, as ``grid(height, width)``.
+        span: Half the extent of a centered grid, positive: the points are the centers of equal cells of
+            ``[-span, span]`` on each axis, in float64, whatever their number. DINOv3 rotates by ``span=2 * math.pi``.
+            Default: whole positions from 0.
         device: Device of the coordinates. Default: torch's default device.
 
     Returns:
         Positions of ``prod(shape)`` points on ``len(shape)`` axes, with ``lattice=shape``.
 
     Raises:
-        ValueError: If no size is given or a size is negative.
+        ValueError: If no size is given, a size is negative, or ``span`` is not positive and finite.
 
     Example:
         >>> from posenc import grid
@@ -357,6 +361,10 @@ def grid(*shape: int, device: torch.device | str | None = None) -> Positions:
     if not shape or min(shape) < 0:
         raise ValueError(f"a grid needs a size along each axis, as grid(14, 14); got grid{shape}.")
     axes = [torch.arange(n, device=device) for n in shape]
+    if span is not None:
+        if not 0 < span < math.inf:
+            raise ValueError(f"`span` is half the extent of a centered grid, positive and finite; got {span}.")
+        axes = [span * ((2 * at.double() + 1) / n - 1) for at, n in zip(axes, shape, strict=True)]
     return Positions(torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).flatten(0, -2), lattice=tuple(shape))
 
 

@@ -342,6 +342,13 @@ def test_a_table_inside_another_scheme_is_not_left_at_its_size(make):
         model.resized((36, 36))
 
 
+def test_windows_of_swins_table_are_resized():
+    model = build(small(image=28), "SwinBias(2, window=(7, 7))")
+    larger = model.resized((36, 40))
+    assert larger.stages[0].schemes[0].window == (9, 10)
+    assert larger(torch.randn(2, 1, 36, 40)).shape == (2, 3)
+
+
 def test_rows_of_a_class_token_stay_when_the_patches_are_resized():
     model = build(small(image=28, options=of_vit.LITERAL), "Learned(sigma=0.02)")
     larger = model.resized((36, 36))

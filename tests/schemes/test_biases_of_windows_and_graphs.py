@@ -36,6 +36,33 @@ def test_swin_reads_the_released_table_backwards(h, w):
     assert scheme.table.shape == ((2 * h - 1) * (2 * w - 1), 4)
 
 
+@pytest.mark.parametrize(("h", "w", "to"), [(7, 7, (12, 12)), (4, 6, (9, 5)), (8, 8, (8, 14)), (12, 12, (7, 7))])
+def test_swin_is_resized_as_its_public_code_resizes_it(h, w, to):
+    own = SwinBias(4, (h, w)).double()
+    new = own.resized((h, w), to)
+    grid_of_offsets = own.table.detach().unflatten(0, (2 * h - 1, 2 * w - 1)).permute(2, 0, 1)[None]
+    size = [2 * side - 1 for side in to]
+    wanted = torch.nn.functional.interpolate(grid_of_offsets, size, mode="bicubic", align_corners=False)
+    torch.testing.assert_close(new.table.detach(), wanted[0].flatten(1).mT)
+    assert new.window == to
+    assert bias(new, grid(*to)).shape == (4, math.prod(to), math.prod(to))
+    torch.testing.assert_close(bias(own.resized((h, w), (h, w)), grid(h, w)), bias(own, grid(h, w)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "to", "options", "sentence"),
+    [
+        ((6, 7), (9, 9), {}, r"this window is \(7, 7\), and its new size .* got shape=\(6, 7\), to=\(9, 9\)"),
+        ((7, 7), (9,), {}, "as many axes"),
+        ((7, 7), (9, 0), {}, "of at least 1"),
+        ((7, 7), (9, 9), {"method": "nearest"}, "interpolated 'cubic' or 'linear'; got 'nearest'"),
+    ],
+)
+def test_sizes_that_swin_cannot_have(shape, to, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        SwinBias(2, (7, 7)).resized(shape, to, **options)
+
+
 def test_swin_on_one_and_three_axes():
     one = SwinBias(1, (4,))
     found = bias(one, sequence(4), heads=1)[0]

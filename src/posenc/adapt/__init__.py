@@ -3,6 +3,9 @@
     swap(model, RoPE(32))                                a posenc encoder that was built with another scheme
     multihead(model, RoPE(64))                           every nn.MultiheadAttention of a torch model
     llama(model, RoPE(64, pairing="half", base=5e5))     the rotary embedding of a transformers model
+    llama(model, ALiBi(32))                              the same model with a bias in its attention
+    saved_class(path).from_pretrained(path)              such a model, after save_pretrained
+    replace_table(model, Sinusoid(768), length=2048)     the position table of GPT-2, BERT and others
     vision_transformer(model, Sinusoid(384, axes=2))     the position table of a timm ViT
 
 Each function changes the model in place and returns it. No function imports transformers or timm. It looks for the
@@ -11,8 +14,21 @@ modules that such a model has, and raises ValueError with the name of a missing 
 
 from posenc.adapt.attention import Attention, multihead
 from posenc.adapt.configuration import configured
+from posenc.adapt.position_tables import learned_table, replace_table, resize_table
 from posenc.adapt.rotary import llama
+from posenc.adapt.saved_scheme import saved_class
 from posenc.adapt.swap import swap
 from posenc.adapt.vision import vision_transformer
 
-__all__ = ["Attention", "configured", "llama", "multihead", "swap", "vision_transformer"]
+__all__ = [
+    "Attention",
+    "configured",
+    "learned_table",
+    "llama",
+    "multihead",
+    "replace_table",
+    "resize_table",
+    "saved_class",
+    "swap",
+    "vision_transformer",
+]

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for, refuse_unreached
 from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.configuration import configured
-from posenc.adapt.configuration_writing import write_rotation
+from posenc.adapt.configuration_writing import Rotation, write_rotation
+from posenc.adapt.saved_scheme import remove_schemes, write_schemes
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
@@ -78,17 +80,21 @@ class Rotary(nn.Module):
         return self.scheme.head_width or self.turning
 
 
-def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = None) -> Model:
+def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, *, length: int | None = None) -> Model:
     """Replace the rotary embedding of a transformers model of Llama's kind by a scheme.
 
-    A model is of Llama's kind if its blocks get cosines and sines from one module ``rotary_emb``. A scheme that you
-    pass is also written into ``model.config``, so ``save_pretrained`` saves it, and ``from_pretrained`` loads a model
-    with it, also without posenc.
+    A model is of Llama's kind if its blocks get cosines and sines from one module ``rotary_emb``. A rotation replaces
+    that module and is written into ``model.config``: ``save_pretrained`` saves it, and ``from_pretrained`` loads a
+    model with it, also without posenc. Any other scheme for text acts in the attention of every layer, in place of the
+    model's own rotation. Train the model then, as its weights know another encoding. ``save_pretrained`` writes such a
+    scheme and its weights too, and ``posenc.adapt.saved_class(path).from_pretrained(path)`` loads them.
 
     Args:
         model: The model. Its ``rotary_emb`` is replaced in place.
         scheme: A scheme that rotates q and k alike and pairs channels as the model does: ``RoPE(d, pairing="half")``
-            for Llama, ``RoPE(d)`` for Cohere. Default: ``configured(model.config, length=length)``, which does not
+            for Llama, ``RoPE(d)`` for Cohere. Or a scheme that acts elsewhere in attention, such as ``ALiBi(heads)``,
+            ``T5Bias(heads)`` or ``Shaw(d)``; or a function ``layer -> scheme``, such as
+            ``lambda layer: FoX(width, heads)``. Default: ``configured(model.config, length=length)``, which does not
             change the logits.
         length: Length in tokens of the longest text that the model will read. Needed without a scheme for the
             rotations "dynamic" and "longrope". With a scheme it becomes ``max_position_embeddings`` if that is
@@ -98,8 +104,8 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
         The same model.
 
     Raises:
-        ValueError: If the model is not of Llama's kind or has several rotations; if the scheme is not such a rotation;
-            or, without a scheme, if the model's angles differ from those that its configuration describes.
+        ValueError: If the model is not of Llama's kind or has several rotations; if the scheme does not fit it; or,
+            without a scheme, if the model's angles differ from those that its configuration describes.
 
     Example:
         >>> import torch
@@ -126,17 +132,63 @@ def llama(model: Model, scheme: Scheme | None = None, *, length: int | None = No
     rope = configured(config, length=length) if scheme is None else scheme  # its errors come before measurements
     kinds = [_kind(module) for module in places]
     _refuse_other_rotations(model, places)
+    if scheme is not None and _acts_in_attention(model, scheme, kinds):
+        _put_into_attention(model, places, scheme, kinds)
+        _write_length(config, length)
+        return model
     if scheme is None:
         rope = configured(config, length=length, pairing=kinds[0].pairs)
         for module, kind in zip(places, kinds, strict=True):
             _refuse_other_angles(module, kind, rope, length or NEAR[-1] + 1)
+    assert isinstance(rope, Scheme), "a function of the layer acts in attention"
     rope = rope.to(next(model.parameters()).device)
     made = [Rotary(rope, kind) for kind in kinds]
+    remove_schemes(model)
     for module, rotary in zip(places, made, strict=True):
         module.rotary_emb = rotary.train(module.training)
     if scheme is not None:
-        write_rotation(config, scheme, length)
+        write_rotation(config, rope, length)
     return model
+
+
+def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme], kinds: list[Kind]) -> bool:
+    """True for a scheme that does more than the model's rotation can do; the model must have such attention."""
+    if not isinstance(scheme, Scheme):
+        return True
+    if not hasattr(model, "set_attn_implementation") or isinstance(scheme, Rotation):
+        return False
+    try:
+        [Rotary(scheme, kind) for kind in kinds]
+    except ValueError:
+        return True
+    return False
+
+
+def _put_into_attention(
+    model: nn.Module, places: list[Any], scheme: Scheme | Callable[[int], Scheme], kinds: list[Kind]
+) -> None:
+    if len(places) > 1:
+        raise ValueError(f"{type(model).__name__} has {len(places)} parts with a rotation; schemes replace one.")
+    place, before, attended = places[0], places[0].rotary_emb, getattr(model, "config", None)
+    attended = getattr(attended, "_attn_implementation", None)
+    embedding = made_for(model, place, scheme, kinds[0].turning).to(next(model.parameters()).device)
+    attach(model, place, embedding)
+    try:
+        refuse_unreached(model, place, embedding)
+    except Exception as error:
+        place.rotary_emb = before
+        cast(Any, model).set_attn_implementation(attended)
+        if isinstance(error, ValueError):
+            raise
+        raise ValueError(
+            f"the attention of {type(model).__name__} does not work with a scheme: {type(error).__name__}: {error}"
+        ) from error
+    write_schemes(model, embedding)
+
+
+def _write_length(config: Any, length: int | None) -> None:
+    if length is not None and length > (getattr(config, "max_position_embeddings", None) or 0):
+        config.max_position_embeddings = length
 
 
 def _refuse_other_rotations(model: nn.Module, places: list[Any]) -> None:
@@ -183,7 +235,9 @@ def _cos_sin(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
 
 def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> None:
     """Refuses a model whose cosines and sines, for a text of that length, are not those of its configuration."""
-    if isinstance(module.rotary_emb, Rotary):  # a scheme that replaced the model's rotation may differ from it
+    if isinstance(
+        module.rotary_emb, Rotary | SchemeEmbedding
+    ):  # a scheme that replaced the model's rotation may differ from it
         return
     ids = [*(place for place in NEAR if place < length), length - 1]
     theirs = torch.stack(_cos_sin(module, NEAR, ids))  # a short text first, which resets a stored length

@@ -13,6 +13,8 @@ Conventions:
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -21,6 +23,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, PairScheme, window_reader, window_rows
+from posenc.kernels.resampling import Method, resample
 from posenc.kernels.table_lookup import look_up_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
@@ -97,6 +100,54 @@ class SwinBias(PairScheme):
             generator: Random generator; torch's default generator if None.
         """
         nn.init.normal_(self.table, std=SIGMA, generator=generator)
+
+    def resized(
+        self,
+        shape: Sequence[int],
+        to: Sequence[int],
+        *,
+        before: int = 0,
+        method: Method = "cubic",
+        antialias: bool = False,
+    ) -> SwinBias:
+        """Interpolate the table to another size of the window, as Swin models do for larger images.
+
+        The table is a grid of offsets, ``2 w - 1`` on each axis. An axis of equal size is copied exactly.
+
+        Args:
+            shape: Present size of the window on each axis.
+            to: New size of the window on each axis.
+            before: Number of tokens without a position, such as a class token. They have no entry in the table.
+                Default: 0.
+            method: Interpolation, "cubic" (default) or "linear".
+            antialias: Whether the kernel is widened where the window shrinks. Default False, as in Swin and timm.
+
+        Returns:
+            A new ``SwinBias``.
+
+        Raises:
+            ValueError: If ``shape`` is not the window, ``to`` has another number of axes or a size below 1, or
+                ``method`` is unknown.
+
+        Example:
+            >>> from posenc import SwinBias
+            >>> SwinBias(4, window=(7, 7)).resized((7, 7), (12, 12)).table.shape
+            torch.Size([529, 4])
+        """
+        if tuple(shape) != self.window or len(to) != len(shape) or min(to) < 1:
+            raise ValueError(
+                f"this window is {self.window}, and its new size has as many axes, of at least 1; got "
+                f"shape={tuple(shape)}, to={tuple(to)}."
+            )
+        if method not in ("cubic", "linear"):
+            raise ValueError(f"a table is interpolated 'cubic' or 'linear'; got {method!r}.")
+        other, heads = copy.deepcopy(self), self.table.shape[1]
+        offsets = self.table.detach().reshape(*(2 * size - 1 for size in shape), heads)
+        rows = resample(offsets, [2 * size - 1 for size in to], method=method, antialias=antialias)
+        other.window, rows = tuple(to), rows.reshape(-1, heads).to(self.table.dtype)
+        other.table = nn.Parameter(rows, self.table.requires_grad)
+        other.claims = dataclasses.replace(self.claims, range=tuple((0, size - 1) for size in to))
+        return other
 
     @override
     def prepare(self, pos: Positions) -> Positions:

@@ -1,0 +1,377 @@
+"""Schemes in the attention of transformers models, by transformers' ``AttentionInterface`` and mask interface.
+
+A model that calls its attention by ``config._attn_implementation`` calls ``_scheme_attention`` for the name "posenc".
+The model's rotation is replaced by one without angles. Its keys are cached as they are projected, with two additions in
+further channels: the position of the token, and the scheme's ``keep`` of it. Every cache of transformers therefore
+knows the position of each key, whatever it drops or reorders. Keys are transformed at each step.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from typing_extensions import override
+
+from posenc.adapt import key_channels
+from posenc.adapt.compatibility import refuse_sites
+from posenc.attention import attend, attend_with_weights
+from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
+from posenc.positions import Positions, readable, sequence
+from posenc.scheme import Scheme
+
+NAME = "posenc"
+"""Name of the attention in ``config._attn_implementation``."""
+SITES = {"q", "k", "v", "o", "bias", "value_bias", "mask"}
+MORE = {"softcap": "caps its logits", "s_aux": "has attention sinks", "position_bias": "adds a bias of its own"}
+"""Arguments of a model's attention that change its logits, and what they mean."""
+CACHES = ("past_key_values", "layer_past")
+"""Names of the cache among the arguments of attention modules."""
+SCALE = 2.0**-10
+"""Positions are stored times this, so that float16 holds those up to 67 million."""
+
+
+class ForwardPass:
+    """Prepared positions of one forward pass, which its layers share.
+
+    Args:
+        schemes: The schemes of the model.
+        numbers: Number of the scheme of each layer.
+        ids: Positions of the new tokens, ``(B, N)`` or ``(1, N)``.
+        reached: Set that gets the number of each layer whose attention was called.
+    """
+
+    def __init__(self, schemes: Sequence[Scheme], numbers: Sequence[int], ids: Tensor, reached: set[int]) -> None:
+        self.schemes, self.numbers, self.ids, self.reached = schemes, numbers, ids, reached
+        self._shared: dict[Any, tuple[int, Any]] = {}
+
+    def shared(self, key: Any, layer: int, make: Callable[[], Any]) -> Any:
+        """A value that the first layer makes and later layers share. Checkpointing runs a layer twice: it makes two."""
+        maker, value = self._shared.get(key, (layer, None))
+        if maker == layer:
+            value = make()
+            self._shared[key] = layer, value
+        return value
+
+
+class PositionEmbeddings(tuple[Tensor, Tensor]):
+    """Cosines and sines of no rotation, together with the forward pass that they belong to."""
+
+    forward_pass: ForwardPass | None = None
+
+
+class SchemeEmbedding(nn.Module):
+    """A ``rotary_emb`` that rotates nothing and tells the attention which schemes to apply.
+
+    Args:
+        schemes: Different schemes.
+        numbers: Number of the scheme of each layer.
+        turning: Number of channels that the model's own rotation turns.
+    """
+
+    def __init__(self, schemes: Sequence[Scheme], numbers: Sequence[int], turning: int) -> None:
+        super().__init__()
+        self.schemes, self.numbers, self.turning = nn.ModuleList(schemes), tuple(numbers), turning
+        self.reached: set[int] = set()
+
+    @property
+    def scheme(self) -> Scheme:
+        """The scheme of the first layer."""
+        return self._schemes[self.numbers[0]]
+
+    @property
+    def _schemes(self) -> list[Scheme]:
+        return [scheme for scheme in self.schemes if isinstance(scheme, Scheme)]
+
+    @override
+    def forward(self, x: Tensor, position_ids: Tensor) -> PositionEmbeddings:
+        if position_ids.dim() != 2:
+            raise ValueError(
+                f"this model has position ids of shape {tuple(position_ids.shape)}; a scheme for text reads (B, N)."
+            )
+        ones = x.new_ones(*position_ids.shape, self.turning)
+        embeddings = PositionEmbeddings((ones, torch.zeros_like(ones)))
+        embeddings.forward_pass = ForwardPass(self._schemes, self.numbers, position_ids, self.reached)
+        return embeddings
+
+
+class Call:
+    """One call of one layer's attention.
+
+    Args:
+        forward_pass: The forward pass.
+        layer: Number of the layer.
+        x: Input of the attention block at the new tokens, ``(B, N, dim)``.
+    """
+
+    def __init__(self, forward_pass: ForwardPass, layer: int, x: Tensor) -> None:
+        self.forward_pass, self.layer, self.x = forward_pass, layer, x
+        self.number = forward_pass.numbers[layer]
+        self.scheme = forward_pass.schemes[self.number]
+        self.where = forward_pass.shared((self.number, "new tokens"), layer, self._prepared)
+        self.kept = self.scheme.keep(x, self.where)
+
+    def _prepared(self) -> Any:
+        ids = self.forward_pass.ids
+        return self.scheme.prepare(sequence(ids[0] if len(ids) == 1 else ids))
+
+    def with_positions(self, key: Tensor) -> Tensor:
+        """Keys ``(B, G, N, D)`` of the new tokens with their positions and ``keep`` as further channels."""
+        ids = self.forward_pass.ids[..., None].expand(len(key), -1, -1)
+        values = ids.to(torch.promote_types(key.dtype, torch.float32)) * SCALE
+        if self.kept is not None:
+            values = torch.cat([values, self.kept.movedim(2, 1).flatten(2).to(values.dtype)], -1)
+        return key_channels.append(key, values)
+
+    def attend(self, q: Tensor, wide: Tensor, v: Tensor, mask: Any, scale: float, dropout: float) -> Tensor:
+        """Head outputs ``(B, H, Q, D)`` of queries and of keys with positions."""
+        self.forward_pass.reached.add(self.layer)
+        shape = () if self.kept is None else (self.kept.shape[1], *self.kept.shape[3:])
+        count = 1 + (0 if self.kept is None else torch.Size(shape).numel())
+        k, values = key_channels.separate(wide, q.shape[-1], count)
+        where_q, where_k, pair, made, kept = self._related(q, values, shape)
+        if dropout:
+            return attend_with_weights(
+                q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, dropout=dropout, scale=scale
+            )[0]
+        return attend(
+            q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, made=(made, self.layer)
+        )
+
+    def _related(self, q: Tensor, values: Tensor, shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """Prepared positions of queries and keys, their relation, a dictionary to share biases, and ``keep``."""
+        passed, new = self.forward_pass, values.shape[1] == q.shape[2]
+        kept = self.kept
+        if not new and kept is not None:
+            kept = values[..., 1:].unflatten(-1, shape).movedim(1, 2)
+        if not new and not self.scheme.claims.cacheable:
+            raise ValueError(f"{type(self.scheme).__name__} has no cached form: generate with use_cache=False.")
+
+        def relate() -> Any:
+            if new:
+                return self.where, self.where, self.scheme.relate(self.where, self.where), {}
+            places = values[..., :1].detach() / SCALE
+            ids = passed.ids.expand(len(places), -1)
+            where_q, where_k = (
+                self.scheme.prepare(Positions(at[0] if len(places) == 1 else at)) for at in (ids[..., None], places)
+            )
+            return where_q, where_k, self.scheme.relate(where_q, where_k), {}
+
+        return *passed.shared((self.number, values.shape[1]), self.layer, relate), kept
+
+
+class PositionedCache:
+    """A cache of transformers as one layer sees it: it writes positions into the keys that it stores.
+
+    Args:
+        cache: The cache, or None without one.
+        call: The call of the layer's attention.
+    """
+
+    def __init__(self, cache: Any, call: Call) -> None:
+        self.stored, self.call = cache, call
+
+    def update(self, key: Tensor, value: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
+        """Store the keys and values of new tokens; return those of all tokens."""
+        key = self.call.with_positions(key)
+        return (key, value) if self.stored is None else self.stored.update(key, value, *more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stored, name)
+
+
+def _scheme_attention(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scaling: float | None = None,
+    dropout: float = 0.0, **named: Any,
+) -> tuple[Tensor, None]:  # fmt: skip
+    """Attention function of transformers that applies the scheme of the layer.
+
+    Args:
+        module: The attention module.
+        query: Queries ``(B, H, Q, D)``.
+        key: Keys ``(B, G, K, D + C)``, with positions.
+        value: Values ``(B, G, K, D)``.
+        attention_mask: True, or 0 in place of -inf, where a query may attend to a key, ``(B, 1, Q, K)``; None if
+            nothing is excluded or the mask is only causal.
+        scaling: Factor on the logits. Default ``1 / sqrt(D)``.
+        dropout: Probability of dropping an attention weight.
+        **named: Other arguments of transformers.
+
+    Returns:
+        Outputs ``(B, Q, H, D)``, and None in place of attention weights.
+
+    Raises:
+        ValueError: If the model's attention does more than softmax of its logits, or the scheme did not arrive.
+    """
+    call = named.pop("posenc_call", None)
+    if call is None:
+        if getattr(module, NAME, False):
+            raise ValueError(
+                "the scheme did not reach this attention, because `position_embeddings` were copied on their way. Keep "
+                "the model on one device."
+            )
+        interface = importlib.import_module("transformers.modeling_utils").AttentionInterface()
+        named |= {"scaling": scaling, "dropout": dropout}
+        return interface["sdpa"](module, query, key, value, attention_mask, **named)
+    for name, meaning in MORE.items():
+        if named.get(name) is not None:
+            raise ValueError(f"the attention of this model {meaning} (`{name}`), which posenc.attention does not do.")
+    causal, rule = named.get("is_causal"), _allowed(attention_mask)
+    causal = getattr(module, "is_causal", True) if causal is None else causal
+    if attention_mask is None and causal and query.shape[2] > 1:
+        key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]  # a static cache has empty places
+        rule = causal_mask(query.shape[2], query.shape[2], None, query.device)
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return call.attend(query, key, value, rule, scaling, dropout).transpose(1, 2).contiguous(), None
+
+
+def _allowed(mask: Tensor | None) -> Tensor | None:
+    """A mask of transformers as a boolean one; masks that add other numbers than 0 and -inf are refused."""
+    if mask is None or mask.dtype == torch.bool:
+        return mask
+    allowed = mask > LOWEST_ADDED
+    if readable(mask) and bool((mask[allowed.expand_as(mask)] != 0).any()):
+        raise ValueError(
+            "this attention gets a mask that adds numbers to its logits, which a scheme does not do beside its own "
+            "bias. Pass a boolean mask, True where a query may attend to a key."
+        )
+    return allowed
+
+
+def register() -> None:
+    """Register the attention and its mask in transformers.
+
+    Raises:
+        ValueError: If transformers has no such interface.
+    """
+    try:
+        masks = importlib.import_module("transformers.masking_utils")
+        importlib.import_module("transformers.modeling_utils").AttentionInterface.register(NAME, _scheme_attention)
+    except ImportError as error:
+        raise ValueError("schemes in attention need transformers 5: pip install --upgrade transformers") from error
+    masks.AttentionMaskInterface.register(NAME, masks.sdpa_mask)
+
+
+def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
+    """Hook before a layer's attention: hand it the forward pass, and a cache that stores positions."""
+    passed = getattr(named.get("position_embeddings"), "forward_pass", None)
+    if passed is None:
+        return None
+    call = Call(passed, module.layer_idx, args[0] if args else named["hidden_states"])
+    name = next((each for each in CACHES if each in named), CACHES[0])
+    return args, named | {name: PositionedCache(named.get(name), call), "posenc_call": call}
+
+
+def attentions(place: nn.Module) -> list[Any]:
+    """The attention modules of a model by number of the layer: those that take position embeddings and a cache.
+
+    Args:
+        place: The part of the model that has ``rotary_emb``.
+
+    Returns:
+        The modules.
+    """
+    found = []
+    for module in place.modules():
+        takes = inspect.signature(module.forward).parameters
+        if isinstance(getattr(module, "layer_idx", None), int) and "position_embeddings" in takes:
+            found += [module] if set(CACHES) & set(takes) and hasattr(module, "scaling") else []
+    return sorted(found, key=lambda module: module.layer_idx)
+
+
+def attach(model: Any, place: Any, embedding: SchemeEmbedding) -> None:
+    """Put schemes into the attention of a model, without checks.
+
+    Args:
+        model: The model.
+        place: The part of it that has ``rotary_emb``.
+        embedding: The schemes.
+    """
+    register()
+    for module in attentions(place):
+        if not getattr(module, NAME, False):
+            setattr(module, NAME, True)
+            module.register_forward_pre_hook(_hand_over, with_kwargs=True)
+    place.rotary_emb = embedding
+    model.set_attn_implementation(NAME)
+
+
+def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], turning: int) -> SchemeEmbedding:
+    """The schemes of a model's layers, after checks.
+
+    Args:
+        model: The model.
+        place: The part of it that has ``rotary_emb``.
+        schemes: One scheme, or a function from the number of a layer to its scheme.
+        turning: Number of channels that the model's own rotation turns.
+
+    Returns:
+        The module in place of ``rotary_emb``.
+
+    Raises:
+        ValueError: If the model has no attention that takes a scheme, or a scheme does not fit it.
+    """
+    modules, name = attentions(place), type(model).__name__
+    if not modules or not hasattr(model, "set_attn_implementation"):
+        raise ValueError(
+            f"{name} has no attention of transformers' AttentionInterface that gets `position_embeddings` and a cache, "
+            "so only a rotation can replace its own."
+        )
+    layers = [module.layer_idx for module in modules]  # other layers, as convolutions, have no attention
+    by_layer = {layer: schemes if isinstance(schemes, Scheme) else schemes(layer) for layer in layers}
+    distinct = list({id(scheme): scheme for scheme in by_layer.values()}.values())
+    for scheme in distinct:
+        _refuse_unfit(scheme, model, modules[0])
+    number = {id(scheme): i for i, scheme in enumerate(distinct)}
+    numbers = [number[id(by_layer[layer])] if layer in by_layer else 0 for layer in range(max(layers) + 1)]
+    return SchemeEmbedding(distinct, numbers, turning).train(model.training)
+
+
+def _refuse_unfit(scheme: Scheme, model: Any, module: Any) -> None:
+    name = type(scheme).__name__
+    refuse_sites(scheme, SITES, "a model of Llama's kind gets a scheme in its attention")
+    if scheme.claims.axes not in (None, 1):
+        raise ValueError(f"{name} reads {scheme.claims.axes} axes per position, and a text has one.")
+    if scheme.draws:
+        raise ValueError(f"{name} draws random numbers at every step, so cached keys would not fit new queries.")
+    config = model.config.get_text_config()
+    heads = int(config.num_attention_heads)
+    key_heads = int(getattr(config, "num_key_value_heads", None) or heads)
+    if scheme.head_count not in (None, 1, heads, key_heads):
+        raise ValueError(
+            f"this {name} is built for {scheme.head_count} heads, and the model has {heads} query heads and "
+            f"{key_heads} key heads. Build it with heads={heads}."
+        )
+    width = getattr(module, "head_dim", None) or config.hidden_size // heads
+    if scheme.head_width not in (None, width):
+        raise ValueError(
+            f"this {name} acts on heads of width {scheme.head_width}, and the model's have {width}. Build it for a "
+            f"head width of {width}."
+        )
+
+
+def refuse_unreached(model: Any, place: Any, embedding: SchemeEmbedding) -> None:
+    """Refuse a model whose attention does not apply the schemes in every layer, by a forward pass of two tokens.
+
+    Args:
+        model: The model, after ``attach``.
+        place: The part of it that has ``rotary_emb``.
+        embedding: The schemes.
+
+    Raises:
+        ValueError: If a layer did not apply its scheme, or refused it.
+    """
+    embedding.reached.clear()
+    ids = torch.tensor([[0, 1]], device=model.get_input_embeddings().weight.device)
+    with torch.no_grad(), torch.random.fork_rng():
+        place(input_ids=ids, use_cache=False)
+    missing = sorted({module.layer_idx for module in attentions(place)} - embedding.reached)
+    if missing:
+        raise ValueError(
+            f"layer {missing[0]} of {type(model).__name__} does not attend by transformers' AttentionInterface, so a "
+            "scheme cannot act there."
+        )

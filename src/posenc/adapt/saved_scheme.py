@@ -1,0 +1,206 @@
+"""Save a transformers model with schemes in its attention by ``save_pretrained``, and load it by ``from_pretrained``.
+
+``config.json`` gets the entry ``posenc`` with the text of each scheme, and the model type ``posenc_llama``. Without
+posenc such a folder is therefore an error and not a model without positions. Weights of a scheme are saved with those
+of the model.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import warnings
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import torch
+from torch import nn
+
+from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for
+from posenc.lookup import own_scheme
+from posenc.lookup.scheme_text import build, parse
+from posenc.scheme import Scheme
+from posenc.schemes import catalogue
+
+PREFIX = "posenc_"
+AUTO = (
+    "AutoModel", "AutoModelForCausalLM", "AutoModelForSequenceClassification", "AutoModelForTokenClassification",
+    "AutoModelForQuestionAnswering",
+)  # fmt: skip
+"""Classes of transformers that find a model's class by its configuration."""
+
+
+def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], Scheme] | None = None) -> Any:
+    """The class of a transformers model that was saved with schemes in its attention.
+
+    Its ``from_pretrained`` loads the model. The call also registers the class, so that ``AutoModelForCausalLM`` and
+    others load such models in this process from then on.
+
+    Args:
+        path: The folder, or the name of a model on the hub.
+        scheme: The scheme, or a function ``layer -> scheme``, if ``config.json`` cannot hold it, as a class of your
+            own. Default: the scheme of ``config.json``.
+
+    Returns:
+        The class.
+
+    Raises:
+        ValueError: If the model was not saved with schemes, or its scheme is not given and not in ``config.json``.
+
+    Example:
+        >>> from posenc.adapt import saved_class
+        >>> def load(path):
+        ...     return saved_class(path).from_pretrained(path)
+    """
+    transformers = importlib.import_module("transformers")
+    described, _ = transformers.PreTrainedConfig.get_config_dict(path)
+    kind = str(described.get("model_type"))
+    if not kind.startswith(PREFIX):
+        raise ValueError(
+            f"{str(path)!r} holds a model of the type {kind!r} without schemes of posenc. Load it by transformers' "
+            "from_pretrained, and pass it to posenc.adapt.llama."
+        )
+    unwritten = [own for own, text in zip(described["posenc"]["names"], described["posenc"]["texts"], strict=True)
+                 if text is None]  # fmt: skip
+    if unwritten and scheme is None:
+        raise ValueError(
+            f"this model was saved with {unwritten[0]}, which config.json cannot hold. Pass it: "
+            f"saved_class(path, scheme={unwritten[0]}(..))."
+        )
+    own = importlib.import_module("transformers").CONFIG_MAPPING[kind.removeprefix(PREFIX)]
+    classes = {made.__name__: made for made in (_with_scheme(each) for each in _known_classes(own))}
+    (architecture,) = described["architectures"]
+    if architecture not in classes:
+        raise ValueError(f"{architecture} is not among the classes of {', '.join(AUTO)}, so posenc cannot build it.")
+    found = classes[architecture]
+    found.posenc_given = None if scheme is None else staticmethod(lambda: copy.deepcopy(scheme))
+    return found
+
+
+def write_schemes(model: Any, embedding: SchemeEmbedding) -> None:
+    """Turn a model into one that saves its schemes, in place.
+
+    Args:
+        model: A model of transformers, after ``attach``.
+        embedding: Its schemes.
+    """
+    texts = [_text(scheme) for scheme in embedding.schemes]
+    names = [type(scheme).__name__ for scheme in embedding.schemes]
+    if None in texts:
+        name = names[texts.index(None)]
+        warnings.warn(
+            f"config.json cannot hold this {name}. After save_pretrained load the model by posenc.adapt.saved_class("
+            f"path, scheme={name}(..)).from_pretrained(path).",
+            UserWarning,
+            stacklevel=4,
+        )
+    if not hasattr(type(model), "posenc_given"):
+        kind = _with_scheme(type(model))
+        model.config.__class__ = kind.config_class
+        model.__class__ = kind
+    layers, turning = list(embedding.numbers), embedding.turning
+    model.config.posenc = {"names": names, "texts": texts, "layers": layers, "turning": turning}
+
+
+def remove_schemes(model: Any) -> None:
+    """Give a model back the class and the attention that it had before its schemes, in place.
+
+    Args:
+        model: Any model.
+    """
+    if hasattr(type(model), "posenc_given"):
+        model.__class__ = type(model).__mro__[1]
+        model.config.__class__ = type(model).config_class
+        del model.config.posenc
+        model.set_attn_implementation("sdpa")
+
+
+def _text(scheme: nn.Module) -> str | None:
+    """A scheme of the catalogue as text; None for one of your own, or with arguments that text cannot hold."""
+    if catalogue().get(type(scheme).__name__) is not type(scheme):
+        return None
+    try:
+        text = own_scheme.text_of(scheme)  # pyright: ignore
+        parse(text)
+    except ValueError:
+        return None
+    return text
+
+
+def _known_classes(config_class: Any) -> list[Any]:
+    """The classes of a configuration in transformers' Auto classes, without repetition."""
+    transformers = importlib.import_module("transformers")
+    found = [getattr(transformers, name)._model_mapping.get(config_class, None) for name in AUTO]
+    return list({each: None for each in found if isinstance(each, type)})
+
+
+def _with_scheme(kind: Any) -> Any:
+    """A class of transformers whose configuration describes schemes; one for each class."""
+    if "posenc_made" in vars(kind):
+        return kind.posenc_made
+    transformers = importlib.import_module("transformers")
+    own = kind.config_class
+    if "posenc_made" not in vars(own):
+        described = {"model_type": PREFIX + own.model_type, "__module__": __name__}
+        own.posenc_made = type(f"Posenc{own.__name__}", (own,), described)
+    config_class = own.posenc_made
+
+    def initialize(self: Any, config: Any, *more: Any, **named: Any) -> None:
+        kind.__init__(self, config, *more, **named)
+        if getattr(config, "posenc", None):
+            _attach_saved(self)
+
+    @classmethod
+    def from_pretrained(cls: Any, *args: Any, **named: Any) -> Any:
+        loaded = super(made, cls).from_pretrained(*args, **named)
+        _fill_buffers(loaded[0] if isinstance(loaded, tuple) else loaded)
+        return loaded
+
+    made = type(
+        f"Posenc{kind.__name__}",
+        (kind,),
+        {
+            "__init__": initialize, "__module__": __name__, "__doc__": kind.__doc__, "config_class": config_class,
+            "from_pretrained": from_pretrained, "posenc_given": None,
+            "_can_set_attn_implementation_cached_value": True,
+        },
+    )  # fmt: skip
+    kind.posenc_made = made
+    transformers.AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
+    for name in AUTO:
+        auto = getattr(transformers, name)
+        if auto._model_mapping.get(own, None) is kind:
+            auto.register(config_class, made, exist_ok=True)
+    return made
+
+
+def _place(model: Any) -> Any:
+    return next(module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module))
+
+
+def _saved_schemes(model: Any) -> Scheme | Callable[[int], Scheme]:
+    given = type(model).posenc_given
+    if given is not None:
+        return given()
+    described = model.config.posenc
+    with torch.device("cpu"):
+        schemes = [build(parse(text), {}) for text in described["texts"]]
+    return lambda layer: schemes[described["layers"][layer]]
+
+
+def _attach_saved(model: Any) -> None:
+    """Attach the schemes of a configuration to a new model, whose weights may have no values yet."""
+    place = _place(model)
+    attach(model, place, made_for(model, place, _saved_schemes(model), model.config.posenc["turning"]))
+
+
+def _fill_buffers(model: Any) -> None:
+    """Give buffers that no file holds the values of a newly built scheme; transformers leaves them without values."""
+    embedding, fresh = _place(model).rotary_emb, _saved_schemes(model)
+    for layer, number in enumerate(embedding.numbers):
+        new = fresh if isinstance(fresh, Scheme) else fresh(layer)
+        values = dict(new.named_buffers())
+        for name, buffer in embedding.schemes[number].named_buffers():
+            if name not in embedding.schemes[number].state_dict():
+                buffer.copy_(values[name])

@@ -1,0 +1,230 @@
+"""Checks of a whole model that has a scheme inside: order of the batch, padding, shift of positions, cache.
+
+    report = check_model(model, tokens)
+    assert report.ok, report
+
+Models of the next token of transformers and of ``posenc.models.language`` are called by their own arguments. Any other
+model is checked through functions that call it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from posenc.contract import Report, Result
+from posenc.models.cache import Cache
+from posenc.models.generation import extend
+from posenc.models.language import LanguageModel
+from posenc.positions import Positions, sequence
+from posenc.scheme import Scheme
+
+Forward = Callable[[Tensor, Tensor | None, Tensor | None], Tensor]
+"""Function from tokens ``(B, N)``, positions ``(B, N)`` or None, and True for real tokens or None, to logits."""
+Cached = Callable[[Sequence[Tensor]], Sequence[Tensor]]
+"""Function from the parts of a text, ``(B, n)`` each, to the logits of each part, through one cache."""
+SHIFT, FAR, PADDING = 17, 10_000, 3
+"""Numbers of steps by which positions move, and number of padding tokens."""
+
+
+class _Calls(NamedTuple):
+    """How a model is called: with positions, with padding, with a cache; None where it has no such argument."""
+
+    plain: Forward
+    placed: Forward | None
+    padded: Forward | None
+    cached: Cached | None
+
+
+def check_model(
+    model: nn.Module,
+    tokens: Int[Tensor, "B N"],
+    *,
+    forward: Forward | None = None,
+    cached: Cached | None = None,
+    relative: bool | None = None,
+    tolerance: float = 1e-4,
+) -> Report:
+    """Check that a model of the next token treats batch, padding, positions and cache as its scheme promises.
+
+    model.batch: a text has the same logits in any batch and at any place of it. model.padding: padding on the left or
+    right changes no logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative;
+    for another they change, by 17 or by 10,000. model.cache: a text in parts and token by token has the logits of one
+    forward pass. A check that needs an argument which the model does not have is left out of the report.
+
+    Args:
+        model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``.
+        tokens: Token numbers ``(B, N)`` of at least two texts of at least eight tokens, on the model's device.
+        forward: Function that calls another model: from tokens ``(B, N)``, whole positions ``(B, N)`` or None, and a
+            boolean tensor ``(B, N)``, True for real tokens, or None, to logits ``(B, N, vocabulary)``. Default: the
+            arguments of transformers or posenc, or ``model(tokens)``.
+        cached: Function from consecutive parts of the texts, ``(B, n)`` each, to the logits of each part, through one
+            cache. Default: the cache of transformers or posenc; none for another model.
+        relative: Whether equal distances have equal logits. Default: the claims of the schemes inside; without any,
+            the shift is not checked.
+        tolerance: Largest difference of logits, relative to 1 + their largest magnitude. Default 1e-4, for float32.
+
+    Returns:
+        The report, with one result per check.
+
+    Raises:
+        ValueError: If ``tokens`` are not at least two texts of at least eight whole numbers.
+
+    Example:
+        >>> import torch
+        >>> from posenc import RoPE, check_model
+        >>> from posenc.models.language import LanguageConfig, LanguageModel
+        >>> config = LanguageConfig(vocabulary=50, dim=32, depth=2, heads=4, key_heads=4, hidden=64)
+        >>> model = LanguageModel(config, lambda layer: RoPE(8))
+        >>> check_model(model, torch.randint(50, (2, 12))).ok
+        True
+    """
+    if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dim() != 2 or min(tokens.shape) < 2:
+        got = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
+        raise ValueError(f"`tokens` are whole numbers (B, N), of at least 2 texts of 8 tokens; got {got}.")
+    if tokens.shape[1] < 8:
+        raise ValueError(f"`tokens` have texts of {tokens.shape[1]} tokens; pass texts of at least 8.")
+    calls = _calls_of(model) if forward is None else _Calls(forward, forward, forward, None)
+    calls = calls._replace(cached=cached or calls.cached)
+    relative = _relative(model) if relative is None else relative
+    checks: dict[str, Callable[[], str]] = {"batch": lambda: _batch(calls.plain, tokens, tolerance)}
+    if (padded := calls.padded) is not None:
+        checks["padding"] = lambda: _padding(padded, tokens, tolerance)
+    if (placed := calls.placed) is not None and relative is not None:
+        checks["shift"] = lambda: _shift(placed, tokens, tolerance, relative=bool(relative))
+    if (parts := calls.cached) is not None:
+        checks["cache"] = lambda: _cache(calls.plain, parts, tokens, tolerance)
+    modes = [(module, module.training) for module in model.modules()]
+    try:
+        model.eval()
+        with torch.no_grad():
+            return Report(tuple(_run(model, name, one) for name, one in checks.items()))
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def _run(model: nn.Module, name: str, one: Callable[[], str]) -> Result:
+    try:
+        trouble = one()
+    except Exception as error:
+        trouble = f"the model raises {type(error).__name__}: {str(error).partition(chr(10))[0] or 'no message'}"
+    return Result(f"model.{name}", type(model).__name__, trouble)
+
+
+def _batch(forward: Forward, tokens: Tensor, tolerance: float) -> str:
+    logits = forward(tokens, None, None)
+    turned = forward(tokens.flip(0), None, None).flip(0)
+    alone = torch.cat([forward(text[None], None, None) for text in tokens])
+    for name, other in (("in the reverse order of the batch", turned), ("alone", alone)):
+        if away := _away(other, logits, tolerance):
+            return f"a text {name} has other logits than in the batch, by {away}."
+    return ""
+
+
+def _padding(forward: Forward, tokens: Tensor, tolerance: float) -> str:
+    count, width = tokens.shape
+    ids = torch.arange(width, device=tokens.device).expand(count, -1)
+    logits = forward(tokens, ids, torch.ones_like(tokens, dtype=torch.bool))
+    filler, nothing = tokens[:, :1].expand(-1, PADDING), ids.new_zeros(count, PADDING)
+    real = torch.cat([nothing, torch.ones_like(ids)], 1).bool()
+    left = forward(torch.cat([filler, tokens], 1), torch.cat([nothing, ids], 1), real)[:, PADDING:]
+    right = forward(torch.cat([tokens, filler], 1), torch.cat([ids, nothing], 1), real.flip(1))[:, :width]
+    for side, other in (("left", left), ("right", right)):
+        if away := _away(other, logits, tolerance):
+            return f"{PADDING} padding tokens on the {side} change the logits by {away}."
+    return ""
+
+
+def _shift(forward: Forward, tokens: Tensor, tolerance: float, *, relative: bool) -> str:
+    ids = torch.arange(tokens.shape[1], device=tokens.device).expand(len(tokens), -1)
+    logits = forward(tokens, ids, None)
+    if relative:
+        away = _away(forward(tokens, ids + SHIFT, None), logits, tolerance)
+        return away and f"positions moved by {SHIFT} change the logits by {away}, and the scheme is relative."
+    for shift in (SHIFT, FAR):  # a far shift too, for schemes that are relative up to a threshold, as FIRE
+        try:
+            moved = forward(tokens, ids + shift, None)
+        except (ValueError, IndexError, RuntimeError):
+            return ""  # beyond the range of absolute positions
+        if _away(moved, logits, tolerance):
+            return ""
+    return f"positions moved by {SHIFT} or {FAR} change no logits, and the scheme is not relative: is it in use?"
+
+
+def _cache(forward: Forward, cached: Cached, tokens: Tensor, tolerance: float) -> str:
+    logits, width = forward(tokens, None, None), tokens.shape[1]
+    half = width // 2
+    ways = {"in chunks of 3": tokens.split(3, 1), "token by token": [tokens[:, :half], *tokens[:, half:].split(1, 1)]}
+    for way, parts in ways.items():
+        if away := _away(torch.cat(list(cached(parts)), 1), logits, tolerance):
+            return f"a text {way} through the cache has other logits than in one forward pass, by {away}."
+    return ""
+
+
+def _away(found: Tensor, wanted: Tensor, tolerance: float) -> str:
+    """The largest difference as text, "" if it is allowed."""
+    if found.shape != wanted.shape:
+        return f"their shape {tuple(found.shape)} in place of {tuple(wanted.shape)}"
+    difference = float((found - wanted).abs().max())
+    allowed = tolerance * (1 + float(wanted.abs().max()))
+    return "" if difference <= allowed else f"{difference:.1e} (allowed {allowed:.1e})"
+
+
+def _relative(model: nn.Module) -> bool | None:
+    """Whether all schemes in a model claim to be relative; None without schemes, or if one is so only on average."""
+    claims = {module.claims.translation for module in model.modules() if isinstance(module, Scheme)}
+    return None if not claims or "expected" in claims else claims == {"exact"}
+
+
+def _calls_of(model: nn.Module) -> _Calls:
+    takes = inspect.signature(model.forward).parameters
+    if isinstance(model, LanguageModel):
+        return _Calls(*_posenc_calls(model))
+    if "input_ids" not in takes:
+        return _Calls(lambda tokens, ids, real: _logits(model(tokens)), None, None, None)
+
+    def forward(tokens: Tensor, ids: Tensor | None, real: Tensor | None) -> Tensor:
+        given = {"position_ids": ids, "attention_mask": None if real is None else real.long(), "use_cache": False}
+        return _logits(model(input_ids=tokens, **{k: v for k, v in given.items() if k in takes and v is not None}))
+
+    def cached(parts: Sequence[Tensor]) -> list[Tensor]:
+        cache, found = importlib.import_module("transformers").DynamicCache(config=getattr(model, "config", None)), []
+        for part in parts:
+            found.append(_logits(model(input_ids=part, past_key_values=cache, use_cache=True)))
+        return found
+
+    placed, padded = ("position_ids" in takes), {"position_ids", "attention_mask"} <= set(takes)
+    return _Calls(
+        forward,
+        forward if placed else None,
+        forward if padded else None,
+        cached if "past_key_values" in takes else None,
+    )
+
+
+def _posenc_calls(model: LanguageModel) -> tuple[Forward, Forward, Forward, Cached]:
+    def forward(tokens: Tensor, ids: Tensor | None, real: Tensor | None) -> Tensor:
+        if ids is None:
+            return model(tokens)
+        return model(tokens, Positions(ids[..., None].double(), real))
+
+    def cached(parts: Sequence[Tensor]) -> list[Tensor]:
+        cache, found, start = Cache(), [], 0
+        for part in parts:
+            at = sequence(part.shape[1], start=start, device=part.device)
+            found.append(extend(model, part, cache, pos=at))
+            start += part.shape[1]
+        return found
+
+    return forward, forward, forward, cached
+
+
+def _logits(output: Any) -> Tensor:
+    return getattr(output, "logits", output)

@@ -1,0 +1,151 @@
+"""``check_model``: models that keep their promises pass, and each broken one fails the check of its fault."""
+
+import pytest
+import torch
+from torch import nn
+
+from posenc import check_model
+from posenc.adapt import llama
+from posenc.models.language import LanguageConfig, LanguageModel
+from posenc.positions import sequence
+from posenc.schemes.alibi import ALiBi
+from posenc.schemes.fire import FIRE
+from posenc.schemes.learned import Learned
+from posenc.schemes.nope import NoPE
+from posenc.schemes.rope import RoPE
+
+pytestmark = pytest.mark.bare
+TOKENS = torch.arange(24).view(2, 12) * 7 % 50
+CONFIG = LanguageConfig(vocabulary=50, dim=32, depth=2, heads=4, key_heads=2, hidden=64)
+SIZES = {
+    "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2, "vocab_size": 50,
+    "intermediate_size": 64, "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
+
+
+def failed(report):
+    return [result.check for result in report.failures]
+
+
+def names(report):
+    return [result.check.removeprefix("model.") for result in report.results]
+
+
+@pytest.mark.parametrize("scheme", [RoPE(8), ALiBi(4), FIRE(4), Learned(32, 40)], ids=lambda s: type(s).__name__)
+def test_a_language_model_of_posenc_passes(scheme):
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG, lambda layer: scheme).train()
+    report = check_model(model, TOKENS)
+    assert report.ok, report
+    assert names(report) == ["batch", "padding", "shift", "cache"]
+    assert model.training
+
+
+class Broken(LanguageModel):
+    """A language model with one fault."""
+
+    fault = ""
+
+    def forward(self, tokens, pos=None, *, documents=None):
+        if self.fault == "batch":
+            return super().forward(tokens, pos) + 0.01 * tokens[0, 0]
+        if self.fault == "padding" and pos is not None:
+            pos = sequence(tokens.shape[1])
+        logits = super().forward(tokens, pos)
+        if self.fault == "shift" and pos is not None:
+            logits = logits + 0.01 * pos.coords[..., :1].float()
+        return logits
+
+
+@pytest.mark.parametrize("fault", ["batch", "padding", "shift"])
+def test_a_broken_model_fails_the_check_of_its_fault(fault, monkeypatch):
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG, lambda layer: RoPE(8))
+    model.__class__ = Broken
+    monkeypatch.setattr(Broken, "fault", fault)
+    assert f"model.{fault}" in failed(check_model(model, TOKENS)), check_model(model, TOKENS)
+
+
+def test_a_scheme_that_is_not_in_use_is_found():
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG, lambda layer: NoPE())
+    model.idle = Learned(32, 40)  # a scheme that nothing calls
+    assert failed(check_model(model, TOKENS)) == ["model.shift"]
+    assert "is not relative: is it in use?" in str(check_model(model, TOKENS))
+    assert failed(check_model(model, TOKENS, relative=True)) == []
+
+
+class Plain(nn.Module):
+    """Not from any library: a running mean of embeddings."""
+
+    def __init__(self, weights=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.embedding, self.head = nn.Embedding(50, 8), nn.Linear(8, 50)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens).cumsum(1) / torch.arange(1, tokens.shape[1] + 1)[:, None]
+        return self.head(x)
+
+
+def test_a_model_of_ones_own_is_checked_as_far_as_it_can_be_called():
+    model = Plain()
+    assert names(check_model(model, TOKENS)) == ["batch"]
+
+    def cached(parts, forget=False):
+        found, before = [], torch.empty(2, 0, dtype=torch.long)
+        for part in parts:
+            before = torch.cat([before[:, :0] if forget else before, part], 1)
+            found.append(model(before)[:, -part.shape[1] :])
+        return found
+
+    good = check_model(model, TOKENS, cached=cached)
+    assert (good.ok, names(good)) == (True, ["batch", "cache"])
+    bad = check_model(model, TOKENS, cached=lambda parts: cached(parts, forget=True))
+    assert failed(bad) == ["model.cache"]
+    assert "a text in chunks of 3 through the cache has other logits than in one forward pass, by" in str(bad)
+    own = check_model(model, TOKENS, forward=lambda tokens, ids, real: model(tokens), relative=True)
+    assert failed(own) == ["model.padding"]
+    error = check_model(model, TOKENS, forward=lambda tokens, ids, real: model(tokens + 50))
+    assert "the model raises IndexError" in str(error)
+
+
+@pytest.mark.oracles
+def test_models_of_transformers():
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    plain = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
+    assert names(check_model(plain, TOKENS)) == ["batch", "padding", "cache"]  # it has no scheme that claims a thing
+    assert check_model(plain, TOKENS, relative=True).ok
+    for scheme in (RoPE(16, pairing="half"), ALiBi(4), FIRE(4)):
+        report = check_model(llama(plain, scheme), TOKENS)
+        assert report.ok, report
+        assert names(report) == ["batch", "padding", "shift", "cache"]
+
+
+@pytest.mark.oracles
+def test_cached_keys_of_a_dynamic_rotation_are_found_stale():
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    rotation = {"rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0}
+    config = transformers.LlamaConfig(**SIZES, max_position_embeddings=8, rope_parameters=rotation)
+    model = transformers.LlamaForCausalLM(config)
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.2)
+    assert "model.cache" in failed(check_model(model, TOKENS))
+    assert check_model(llama(model, length=29), TOKENS).ok
+
+
+@pytest.mark.parametrize(
+    ("tokens", "sentence"),
+    [
+        (TOKENS[:1], r"whole numbers \(B, N\), of at least 2 texts of 8 tokens; got \(1, 12\)"),
+        (TOKENS.float(), r"whole numbers \(B, N\)"),
+        (TOKENS[:, :5], r"have texts of 5 tokens; pass texts of at least 8"),
+        ([[1, 2]], r"got list"),
+    ],
+)
+def test_tokens_that_are_too_few(tokens, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_model(Plain(), tokens)
