@@ -513,7 +513,8 @@ def _refuse_more_positions(queries: int, q: Tensor) -> None:
 
 def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
     """Warn of a scheme that is built for neither the query heads nor the key heads."""
-    own = scheme.head_count
+    # with symbolic sizes torch.compile cannot compare, and it cannot trace a warning
+    own = scheme.head_count if readable(q) else None
     if own is None or q.dim() != 4 or k.dim() != 4 or own in (1, q.shape[1], k.shape[1]) or q.shape[1] % own:
         return
     name = type(scheme).__name__

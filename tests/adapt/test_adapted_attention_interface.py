@@ -230,6 +230,12 @@ def test_a_scheme_of_ones_own_is_asked_for_when_the_model_is_loaded(tmp_path):
         saved_class(tmp_path)
     again, ids = saved_class(tmp_path, scheme=Own()).from_pretrained(tmp_path), torch.arange(9)[None]
     torch.testing.assert_close(logits(again, ids), logits(model, ids))
+    other = adapted("ALiBi")
+    other.save_pretrained(tmp_path / "other")  # the scheme that was given for one model is not that of another
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "other").eval()
+    torch.testing.assert_close(logits(loaded, ids), logits(other, ids))
+    with pytest.raises(ValueError, match=r"config\.json of this model holds ALiBi\(heads=4\)\. Leave out `scheme`"):
+        saved_class(tmp_path / "other", scheme=Own())
 
 
 def test_additive_masks_exclude_keys_and_add_nothing_else():

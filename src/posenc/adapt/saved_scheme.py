@@ -46,7 +46,8 @@ def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], S
         The class.
 
     Raises:
-        ValueError: If the model was not saved with schemes, or its scheme is not given and not in ``config.json``.
+        ValueError: If the model was not saved with schemes, or its scheme is neither given nor in ``config.json``, or
+            both.
 
     Example:
         >>> from posenc.adapt import saved_class
@@ -68,7 +69,12 @@ def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], S
             f"this model was saved with {unwritten[0]}, which config.json cannot hold. Pass it: "
             f"saved_class(path, scheme={unwritten[0]}(..))."
         )
-    own = importlib.import_module("transformers").CONFIG_MAPPING[kind.removeprefix(PREFIX)]
+    if scheme is not None and not unwritten:
+        raise ValueError(
+            f"config.json of this model holds {described['posenc']['texts'][0]}. Leave out `scheme`, or change it by "
+            "posenc.adapt.llama(model, scheme) after loading."
+        )
+    own = transformers.CONFIG_MAPPING[kind.removeprefix(PREFIX)]
     classes = {made.__name__: made for made in (_with_scheme(each) for each in _known_classes(own))}
     (architecture,) = described["architectures"]
     if architecture not in classes:
@@ -118,7 +124,8 @@ def remove_schemes(model: Any) -> None:
 
 def _text(scheme: nn.Module) -> str | None:
     """A scheme of the catalogue as text; None for one of your own, or with arguments that text cannot hold."""
-    if catalogue().get(type(scheme).__name__) is not type(scheme):
+    kinds = {type(part) for part in scheme.modules() if isinstance(part, Scheme)}
+    if any(catalogue().get(kind.__name__) is not kind for kind in kinds):
         return None
     try:
         text = own_scheme.text_of(scheme)  # pyright: ignore
@@ -180,10 +187,11 @@ def _place(model: Any) -> Any:
 
 
 def _saved_schemes(model: Any) -> Scheme | Callable[[int], Scheme]:
-    given = type(model).posenc_given
-    if given is not None:
+    described, given = model.config.posenc, type(model).posenc_given
+    if None in described["texts"]:
+        if given is None:
+            raise ValueError("config.json has no scheme of this model: posenc.adapt.saved_class(path, scheme=..).")
         return given()
-    described = model.config.posenc
     with torch.device("cpu"):
         schemes = [build(parse(text), {}) for text in described["texts"]]
     return lambda layer: schemes[described["layers"][layer]]

@@ -1,0 +1,77 @@
+"""``attention`` as it is called by users, compiled with symbolic sizes and exported to ONNX, with grouped heads."""
+
+import importlib.util
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from posenc.attention import attention
+from posenc.positions import Positions
+from posenc.schemes.alibi import ALiBi
+from posenc.schemes.fire import FIRE
+from posenc.schemes.t5_bias import T5Bias
+
+
+class WithScheme(nn.Module):
+    """The public call, for four query heads and two key heads."""
+
+    def __init__(self, scheme):
+        super().__init__()
+        self.scheme = scheme
+
+    def forward(self, q, k, v, at):
+        return attention(q, k, v, scheme=self.scheme, q_pos=Positions(at), causal=True)
+
+
+def grouped(n):
+    generator = torch.Generator().manual_seed(7)
+    q, (k, v) = torch.randn(2, 4, n, 8, generator=generator), torch.randn(2, 2, 2, n, 8, generator=generator)
+    return q, k, v, torch.arange(float(n))[:, None]
+
+
+@pytest.mark.compile
+@pytest.mark.parametrize("scheme", [ALiBi(4), T5Bias(4), FIRE(4)], ids=lambda scheme: type(scheme).__name__)
+def test_the_public_call_compiles_with_grouped_heads_and_any_sizes(scheme):
+    module = WithScheme(scheme)
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="aot_eager")
+    for n in (5, 9):
+        torch.testing.assert_close(compiled(*grouped(n)), module(*grouped(n)))
+    torch._dynamo.reset()
+
+
+@pytest.mark.full
+@pytest.mark.compile
+@pytest.mark.parametrize("scheme", [T5Bias(4), FIRE(4)], ids=lambda scheme: type(scheme).__name__)
+def test_onnx_with_grouped_heads_agrees_at_another_length(scheme, tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    module, length = WithScheme(scheme).eval(), torch.export.Dim("length", min=2, max=64)
+    shapes = ({2: length}, {2: length}, {2: length}, {0: length})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter's own
+        program = torch.export.export(module, grouped(6), dynamic_shapes=shapes)
+        torch.onnx.export(program, dynamo=True, verbose=False).save(tmp_path / "scheme.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "scheme.onnx", providers=["CPUExecutionProvider"])
+    given = dict(zip(("q", "k", "v", "at"), grouped(21), strict=True))
+    (out,) = session.run(None, {each.name: given[each.name].numpy() for each in session.get_inputs()})
+    torch.testing.assert_close(torch.tensor(out), module(*grouped(21)).detach(), atol=1e-5, rtol=0)
+
+
+def test_the_page_has_each_scheme_for_texts():
+    path = Path(__file__).parents[1] / "tools" / "exports.py"
+    spec = importlib.util.spec_from_file_location("exports", path)
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    rows = re.findall(r"^\| (?!scheme)(\w+) \| \d of \d \| (.*) \|$", tool.PAGE.read_text(), re.MULTILINE)
+    assert [name for name, _ in rows] == tool.texts(), "docs/exports.md is outdated: python tools/exports.py"
+    for name, cells in rows:
+        compiled, *others = cells.split(" | ")
+        numbers = [compiled] if name == "Shaw" else [compiled, *others]  # torch.export refuses Shaw's free length
+        assert all(float(cell) <= tool.ALLOWED for cell in numbers), name
