@@ -106,7 +106,7 @@ class FaultCampaign(Campaign):
             self.cluster.wait_for_nodes(2)
             process, before = self.command(out, self.on), self.log.tell()
             self.found["starts"] += 1
-            wait_until(lambda: [*place.glob("posenc-*/*/work/*/*")] != [], "a run on the second node", seconds=300)
+            wait_until(lambda: [*place.glob("posenc-*/*/work*/*/*")] != [], "a run on the second node", seconds=300)
             fill(place / "everything")
             code = process.wait(900)
             with Path(self.log.name).open("rb") as log:

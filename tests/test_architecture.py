@@ -350,8 +350,9 @@ def open_signature(source: str, path: str) -> list[str]:
 
 
 def reads_environment(source: str, path: str) -> list[str]:
-    # Ray takes its token and its address from variables alone.
-    if path.startswith(("src/posenc/cli/", "src/posenc/workbench/executors/ray_cluster.py")):
+    # Ray takes its token and its address from variables alone, and SLURM tells a job its node by one.
+    engines = tuple(f"src/posenc/workbench/executors/{name}.py" for name in ("ray_cluster", "node_check"))
+    if path.startswith(("src/posenc/cli/", *engines)):
         return []
     secret = {"environ", "environb", "getenv", "getenvb"}
     named = {dotted(node).split(".")[-1] for node in nodes_of(source) if isinstance(node, ast.Name | ast.Attribute)}

@@ -46,6 +46,11 @@ def other_versions(there: Mapping[str, str], node: str) -> str:
     return f"{node} and the command have {', '.join(different)}. Install equal versions everywhere, or use --on local."
 
 
+def node_name() -> str:
+    """Return the name of this node: that of SLURM in its jobs, otherwise that of the machine."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
 def unreadable(paths: Sequence[str]) -> list[str]:
     """Return the paths that this process cannot read.
 
@@ -102,8 +107,7 @@ def main(words: Sequence[str]) -> None:
         words: Folder of the store, name of a file in it, and paths that the runs read.
     """
     folder, token, *paths = words
-    node = os.environ.get("SLURMD_NODENAME") or platform.node()
-    found = {"node": node, "versions": versions(), "unreadable": unreadable(paths)}
+    found = {"node": node_name(), "versions": versions(), "unreadable": unreadable(paths)}
     print(json.dumps(found | {"store": store_trouble(Path(folder), token)}), flush=True)
 
 

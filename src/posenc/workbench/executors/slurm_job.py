@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -80,7 +78,7 @@ class RunsOfJob:
 
     def _why_not(self) -> str:
         """Why this node cannot execute the runs; "" if it can."""
-        node = os.environ.get("SLURMD_NODENAME") or platform.node()
+        node = node_check.node_name()
         if sentence := node_check.other_versions(self.versions, node):
             return sentence
         missing = node_check.unreadable(self.paths)
