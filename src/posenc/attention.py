@@ -513,15 +513,13 @@ def _refuse_more_positions(queries: int, q: Tensor) -> None:
 
 def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
     """Warn of a scheme that is built for neither the query heads nor the key heads."""
-    # with symbolic sizes torch.compile cannot compare, and it cannot trace a warning
-    own = scheme.head_count if readable(q) else None
+    own = scheme.head_count if readable(q) else None  # torch.compile can trace no warning
     if own is None or q.dim() != 4 or k.dim() != 4 or own in (1, q.shape[1], k.shape[1]) or q.shape[1] % own:
         return
-    name = type(scheme).__name__
     warnings.warn(
-        f"this {name} is built for {own} heads and meets {q.shape[1]} query heads and {k.shape[1]} key heads, so "
-        f"{q.shape[1] // own} neighboring query heads share one of its heads. Build it with heads={q.shape[1]}, or "
-        "with heads=1 for one that all share.",
+        f"this {type(scheme).__name__} is built for {own} heads and meets {q.shape[1]} query heads and {k.shape[1]} "
+        f"key heads, so {q.shape[1] // own} neighboring query heads share one of its heads. Build it with "
+        f"heads={q.shape[1]}, or with heads=1 for one that all share.",
         UserWarning,
         stacklevel=3,
     )

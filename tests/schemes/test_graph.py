@@ -65,7 +65,7 @@ def test_a_renumbered_graph_gives_renumbered_rows():
         (lambda: Laplacian(3, 0), r"got dim=3, axes=0"),
         (
             lambda: Laplacian(3, 2).prepare(sequence(4)),
-            r"Laplacian here reads 2 axes per position; these positions have 1",
+            r"Laplacian here reads 2 axes of the view 'eigenvectors' of a graph; these positions have 1",
         ),
     ],
 )

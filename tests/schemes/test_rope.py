@@ -208,7 +208,7 @@ def test_a_token_without_a_place_is_not_turned():
         ),
         (
             lambda: RoPE(8, frequencies=geometric(3)),
-            r"rotates 4 pairs .* got shape \(3,\)\. Pass a tensor of 4 numbers",
+            r"rotates 4 pairs .* got 3 of shape \(3,\)\. Pass 4 numbers",
         ),
         (lambda: RoPE(2, frequencies=torch.tensor([torch.nan])), r"frequencies must be finite; got \[nan\]"),
         (lambda: RoPE(8).prepare(grid(2, 2)), r"RoPE here reads 1 axes per position; these positions have 2"),

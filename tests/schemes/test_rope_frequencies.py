@@ -134,7 +134,7 @@ def test_the_attention_factor_scales_queries_and_keys_that_have_a_place():
         (lambda: f.longrope([], trained=64, extended=128), r"divides each frequency by a positive lambda; got \[\]"),
         (lambda: f.geometric(4, base=-1.0), r"the base of a geometric schedule is positive; got -1"),
         (lambda: RoPE(8, base=500.0, frequencies=f.geometric(4)), r"`frequencies` have a base already; got base=500"),
-        (lambda: RoPE(8, frequencies=f.yarn(3, factor=2.0, trained=2048)), r"rotates 4 pairs .* got shape \(3,\)"),
+        (lambda: RoPE(8, frequencies=f.yarn(3, factor=2.0, trained=2048)), r"rotates 4 pairs .* got 3 of shape \(3,\)"),
     ],
 )
 def test_bad_input(make, sentence):

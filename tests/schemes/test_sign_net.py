@@ -85,7 +85,10 @@ def test_a_renumbered_graph_gives_renumbered_rows():
     [
         (lambda: SignNet(0, 2), r"through hidden >= 1 channels to dim >= 1; got dim=0, axes=2, hidden=32"),
         (lambda: SignNet(3, 2, hidden=0), r"got dim=3, axes=2, hidden=0"),
-        (lambda: SignNet(3, 2).prepare(sequence(4)), r"SignNet here reads 2 axes per position; these positions have 1"),
+        (
+            lambda: SignNet(3, 2).prepare(sequence(4)),
+            r"SignNet here reads 2 axes of the view 'eigenvectors' of a graph; these positions have 1",
+        ),
     ],
 )
 def test_bad_input(make, sentence):

@@ -172,7 +172,7 @@ def test_a_class_without_test_items_is_named() -> None:
     panel = data_panel([PHOTOS])
     assert panel is not None
     assert ("dog", "2", "0") in panel.blocks[1].rows  # type: ignore[union-attr]
-    assert describe(PHOTOS) == ("Data: photos (images, digest 012345). Training: 5 images. Test: 1 images. 2 classes.")
+    assert describe(PHOTOS) == ("Data: photos (images, digest 012345). Training: 5 images. Test: 1 image. 2 classes.")
 
 
 def test_runs_of_earlier_versions_have_a_record_from_their_settings() -> None:

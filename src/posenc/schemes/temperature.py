@@ -59,6 +59,7 @@ class Temperature(Scheme):
         {"length": 6.0, "alpha": 0.5},
         {"length": 4.0, "smooth": True},
     )
+    conventions = ("smooth",)
 
     def __init__(
         self, length: float = 8192.0, *, alpha: float = 0.1, offset: float = 1.0, smooth: bool = False

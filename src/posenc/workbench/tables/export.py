@@ -83,8 +83,8 @@ def _write(rows: Iterable[Row], path: Path, format: Format, metrics: Collection[
 
 def as_csv(rows: Iterable[Row]) -> str:
     """Encode rows as CSV with a header line; floats keep all digits, so that reading gives equal numbers."""
-    text = io.StringIO()
-    write_csv(rows, text)
+    text, empty = io.StringIO(), dict.fromkeys(COLUMNS, "")
+    write_csv(({**empty, **row} for row in rows), text)  # rows of other sources may lack columns
     return text.getvalue()
 
 
