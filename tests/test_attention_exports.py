@@ -14,6 +14,7 @@ from posenc.positions import Positions
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.fire import FIRE
 from posenc.schemes.t5_bias import T5Bias
+from tiers import full_except
 
 
 class WithScheme(nn.Module):
@@ -33,9 +34,13 @@ def grouped(n):
     return q, k, v, torch.arange(float(n))[:, None]
 
 
+COMPILED = {"ALiBi": ALiBi(4), "T5Bias": T5Bias(4), "FIRE": FIRE(4)}
+
+
 @pytest.mark.compile
-@pytest.mark.parametrize("scheme", [ALiBi(4), T5Bias(4), FIRE(4)], ids=lambda scheme: type(scheme).__name__)
+@pytest.mark.parametrize("scheme", full_except(COMPILED, "ALiBi"))
 def test_the_public_call_compiles_with_grouped_heads_and_any_sizes(scheme):
+    scheme = COMPILED[scheme]
     module = WithScheme(scheme)
     torch._dynamo.reset()
     compiled = torch.compile(module, fullgraph=True, dynamic=True, backend="aot_eager")

@@ -177,6 +177,7 @@ def test_files_of_a_trained_model_hold_the_scheme(name, tmp_path):
                for key in narrow.model.rotary_emb.scheme.wide)  # fmt: skip
 
 
+@pytest.mark.full
 def test_checkpointing_has_the_gradients_of_no_checkpointing():
     model, ids, grads = adapted("FIRE").train(), torch.arange(24).view(2, 12), []
     for checkpointing in (False, True):
@@ -196,6 +197,7 @@ def test_dropout_of_the_model_is_applied():
     torch.testing.assert_close(logits(model.eval(), ids), logits(model, ids))
 
 
+@pytest.mark.full
 @pytest.mark.compile
 def test_a_model_with_a_scheme_compiles_as_one_graph():
     model, ids = adapted("FIRE"), torch.arange(24).view(2, 12)
