@@ -73,7 +73,7 @@ OTHERS = {
     ],
     "SwinBias": [{"heads": 8, "window": (14, 14)}, {"heads": 3, "window": (7, 4)}],
     "T5Bias": [{"heads": 8}, {"heads": 12, "buckets": 16}],
-    "Temperature": [{}, {"length": 3.0, "alpha": 0.2, "smooth": True}],
+    "Temperature": [{"length": 5.0, "alpha": 0.3}, {"length": 3.0, "alpha": 0.2, "smooth": True}],
     "Time2Vec": [{"dim": 64}],
     "VORoPE": [{"head_dim": 64}],
     "XPos": [{"head_dim": 64, "extent": 512}, {"head_dim": 16, "extent": 14}],
