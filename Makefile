@@ -17,7 +17,7 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under
 # The tests start many processes, which would compile the whole package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-shapes test-rest cluster-test checks lint bench docs dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest site-test cluster-test checks lint bench docs dist clean
 
 .DEFAULT_GOAL := run
 
@@ -42,14 +42,17 @@ test: lint  ## set up, pass the default tests: about 6 minutes on two cores
 	wait $$types || status=1; echo "pyright:"; cat $(VENV)/.pyright.txt; exit $$status
 
 test-all: COVERAGE = 1
-test-all: test test-shapes test-rest  ## set up, pass every test: about 22 minutes on two cores
+test-all: test test-shapes test-rest  ## set up, pass every test: about 25 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
 test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check
 	$(PYTEST) -m "not compile and not bare" $(HOOK)
 
 test-rest: $(VENV)/.test  ## the tests that neither of the two ran
-	$(PYTEST) -m "full and (compile or bare)"
+	$(PYTEST) -m "full and (compile or bare) and not site"
+
+site-test: $(VENV)/.test  ## build the site, follow its links, open it in a browser: a few minutes
+	$(PYTEST) -m site
 
 # It starts munged, slurmctld, two slurmd and two nodes of Ray on loopback addresses, and stops what it started.
 cluster-test: $(VENV)/.test  ## one study here, on two nodes of Ray and on two of SLURM: equal tables
