@@ -68,7 +68,7 @@ TABLES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 class Row(NamedTuple):
-    """What was measured of one family: a difference, or the sentence of a refusal, for each column."""
+    """Measurements of one model family: for each column a difference, or the sentence of a refusal."""
 
     family: str
     values: tuple[float | str, ...]

@@ -1,4 +1,4 @@
-"""What every scheme refuses alike: a site that is none, and frequencies that are no numbers."""
+"""Refusals that all schemes share: an unknown site, and frequencies that are not numbers."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Where the studies met a scheme: pages with its variants, and their ranks on the leaderboard."""
+"""Stored results of each scheme: pages with its variants, and their ranks on the leaderboard."""
 
 from __future__ import annotations
 

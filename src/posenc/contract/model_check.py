@@ -34,7 +34,7 @@ SHIFT, FAR, PADDING = 17, 10_000, 3
 
 
 class _Calls(NamedTuple):
-    """How a model is called: with positions, with padding, with a cache; None where it has no such argument."""
+    """Calls of a model: with positions, with padding, with a cache; None where it has no such argument."""
 
     plain: Forward
     placed: Forward | None
@@ -178,7 +178,7 @@ def _away(found: Tensor, wanted: Tensor, tolerance: float) -> str:
 
 
 def _relative(model: nn.Module) -> bool | None:
-    """Whether all schemes in a model claim to be relative; None without schemes, or if one is so only on average."""
+    """True if all schemes of a model claim exact invariance to translation, None if one claims it on average."""
     claims = {module.claims.translation for module in model.modules() if isinstance(module, Scheme)}
     return None if not claims or "expected" in claims else claims == {"exact"}
 

@@ -50,7 +50,7 @@ def test_a_folder_that_a_node_cannot_see_or_write_is_told(tmp_path: Path, monkey
 
 
 def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str = "", **answer: Any) -> str:
-    """What is said of nodes of which the second has an answer of its own."""
+    """The error about two nodes, of which the second answers in another way than the first."""
     asked = list[Sequence[str]]()
 
     def ask(program: Sequence[str], flags: Sequence[str]) -> tuple[list[str], str]:

@@ -138,7 +138,7 @@ def _calendar(scales: TimeScales, harmonics: int) -> list[float]:
     """Frequencies of the periods of the calendar, those of all periods before their multiples."""
     if not scales.periods:
         return []
-    made = periods(*scales.periods, unit=scales.shortest, harmonics=harmonics)  # type: ignore[arg-type]
+    made = periods(*scales.periods, unit=scales.shortest, harmonics=harmonics)  # type: ignore[arg-type]  # names of Period, stored as text
     return made.view(len(scales.periods), harmonics).T.flatten().tolist()
 
 
