@@ -29,8 +29,10 @@ Forward = Callable[[Tensor, Tensor | None, Tensor | None], Tensor]
 """Function from tokens ``(B, N)``, positions ``(B, N)`` or None, and True for real tokens or None, to logits."""
 Cached = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 """Function from the parts of a text, ``(B, n)`` each, to the logits of each part, through one cache."""
-SHIFT, FAR, PADDING = 17, 10_000, 3
+SHIFT, FAR, PADDING = 17, (10_000, 1_000_000), 3
 """Numbers of steps by which positions move, and number of padding tokens."""
+FAINT = 0.1
+"""Share of the tolerance that shows a scheme in use: rounding stays below it, a fresh FIRE moves logits by less than 1."""
 
 
 class _Calls(NamedTuple):
@@ -55,7 +57,7 @@ def check_model(
 
     model.batch: a text has the same logits in any batch and at any place of it. model.padding: padding on the left or
     right changes no logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative;
-    for another they change, by 17 or by 10,000. model.cache: a text in parts and token by token has the logits of one
+    for another they change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and token by token has the logits of one
     forward pass. A check that needs an argument which the model does not have is left out of the report.
 
     Args:
@@ -148,14 +150,14 @@ def _shift(forward: Forward, tokens: Tensor, tolerance: float, *, relative: bool
     if relative:
         away = _away(forward(tokens, ids + SHIFT, None), logits, tolerance)
         return away and f"positions moved by {SHIFT} change the logits by {away}, and the scheme is relative."
-    for shift in (SHIFT, FAR):  # a far shift too, for schemes that are relative up to a threshold, as FIRE
+    for shift in (SHIFT, *FAR):  # far shifts too, for schemes that are relative up to a threshold, as FIRE
         try:
             moved = forward(tokens, ids + shift, None)
         except (ValueError, IndexError, RuntimeError):
             return ""  # beyond the range of absolute positions
-        if _away(moved, logits, tolerance):
+        if _away(moved, logits, tolerance * FAINT):
             return ""
-    return f"positions moved by {SHIFT} or {FAR} change no logits, and the scheme is not relative: is it in use?"
+    return f"positions moved by {SHIFT} to {FAR[-1]} change no logits, and the scheme is not relative: is it in use?"
 
 
 def _cache(forward: Forward, cached: Cached, tokens: Tensor, tolerance: float) -> str:
