@@ -64,7 +64,7 @@ def one_thread() -> Iterator[None]:
 _seed = torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed
 
 
-def pytest_pycollect_makemodule() -> None:
+def pytest_collectstart() -> None:
     """What a file of tests draws while it is imported does not depend on the files imported before it."""
     _seed(0)
 
