@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -80,6 +80,14 @@ class LeNetSpec(msgspec.Struct, frozen=True, kw_only=True, tag="lenet", forbid_u
                 readout.biases[-1].mul_(self.scale)
         return scheme
 
+    def refuse_misfit(self) -> None:
+        """Build the model.
+
+        Raises:
+            ValueError: The model cannot be built.
+        """
+        self.model()
+
 
 class TransformerSpec(msgspec.Struct, frozen=True, kw_only=True, tag="vision", forbid_unknown_fields=True):
     """A vision transformer with its encoding. Field names are stored.
@@ -96,7 +104,25 @@ class TransformerSpec(msgspec.Struct, frozen=True, kw_only=True, tag="vision", f
 
     def model(self) -> VisionTransformer:
         """The untrained model."""
-        return VisionTransformer(self.config, at_sites(self.scheme, self.config.sites, first_only=self.first_only))
+        return VisionTransformer(self.config, self._schemes())
+
+    def refuse_misfit(self) -> None:
+        """Build the model, with its schemes but without memory and values for its other weights.
+
+        Raises:
+            ValueError: The model cannot be built.
+        """
+        schemes = self._schemes()
+
+        def with_values(layer: int) -> Scheme:
+            with torch.device("cpu"):
+                return schemes(layer)
+
+        with torch.device("meta"):
+            VisionTransformer(self.config, with_values)
+
+    def _schemes(self) -> Callable[[int], Scheme]:
+        return at_sites(self.scheme, self.config.sites, first_only=self.first_only)
 
 
 ModelSpec = LeNetSpec | TransformerSpec
@@ -128,7 +154,7 @@ def classification_settings(
         ValueError: The model cannot be built, or the augmentation does not fit the images.
     """
     # Both are tried here, so that a misfit is reported before anything is trained.
-    spec.model()
+    spec.refuse_misfit()
     Augment(augmentation, images.classes).evaluate(torch.zeros(1, *images.shape, dtype=torch.uint8))
     settings = {
         "pictures": msgspec.to_builtins(images),
