@@ -58,7 +58,8 @@ def check_model(
     model.batch: a text has the same logits in any batch and at any place of it. model.padding: padding on the left or
     right changes no logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative;
     for another they change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and
-    token by token has the logits of one forward pass. A check that needs an argument which the model does not have is left out of the report.
+    token by token has the logits of one forward pass. A check that needs an argument which the model does not have is
+    left out of the report.
 
     Args:
         model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``.
