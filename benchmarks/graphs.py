@@ -11,6 +11,7 @@ nodes, and 30 s for 12,000 graphs of 23 nodes in each view.
 
 from __future__ import annotations
 
+import importlib
 import statistics
 import time
 from collections.abc import Callable
@@ -18,15 +19,16 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
-from scipy.sparse.linalg import eigsh
 
 from command import begin, keep, met, options
 from posenc.graph_data.builders import AXES, View, graph, graphs
 from posenc.graph_data.edges import Graph, as_graph
 from posenc.positions import Positions
 
+SPARSE: Any = importlib.import_module("scipy.sparse")
+CONNECTED: Any = importlib.import_module("SPARSE.csgraph")
+LINALG: Any = importlib.import_module("SPARSE.linalg")
 AXES_MEASURED = 4
 RESIDUAL, LARGE, MANY = 1e-5, 3.0, 30.0
 
@@ -56,8 +58,8 @@ def random_graph(nodes: int, edges: int, seed: int = 0) -> Graph:
     pairs = np.random.default_rng(seed).integers(0, nodes, (2 * edges, 2))
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], 1), axis=0)
     pairs = np.random.default_rng(seed).permutation(pairs)[:edges]
-    matrix = scipy.sparse.coo_array((np.ones(len(pairs)), pairs.T), shape=(nodes, nodes))
-    _, label = scipy.sparse.csgraph.connected_components(matrix, directed=False)
+    matrix = SPARSE.coo_array((np.ones(len(pairs)), pairs.T), shape=(nodes, nodes))
+    _, label = CONNECTED.connected_components(matrix, directed=False)
     kept = label == np.bincount(label).argmax()
     number = kept.cumsum() - 1
     return as_graph(number[pairs[kept[pairs[:, 0]]]], layout="pairs")
@@ -89,16 +91,16 @@ def eigenvectors(one: Graph, rounds: int) -> dict[str, float]:
     return found
 
 
-def symmetric(one: Graph) -> scipy.sparse.csr_array:
+def symmetric(one: Graph) -> Any:
     """``D^(-1/2) A D^(-1/2)``."""
     n, edges = one.num_nodes, one.edge_index.numpy()
-    adjacency = scipy.sparse.csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(n, n))
-    scale = scipy.sparse.diags_array(1 / np.sqrt(adjacency.sum(0)))
-    return scipy.sparse.csr_array(scale @ adjacency @ scale)
+    adjacency = SPARSE.csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(n, n))
+    scale = SPARSE.diags_array(1 / np.sqrt(adjacency.sum(0)))
+    return SPARSE.csr_array(scale @ adjacency @ scale)
 
 
 def by_scipy(one: Graph) -> np.ndarray:
-    return eigsh(symmetric(one), AXES_MEASURED + 1, which="LA")[1]
+    return LINALG.eigsh(symmetric(one), AXES_MEASURED + 1, which="LA")[1]
 
 
 def by_geometric(one: Graph) -> Any:

@@ -8,9 +8,10 @@ the (p+1)-th smallest non-zero eigenvalue *of the component*, scaled to unit roo
 
 from __future__ import annotations
 
+import importlib
 import math
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -89,19 +90,18 @@ def _dense(block: Block, union: Union, entries: Tensor, found: int) -> tuple[Ten
 
 def _sparse(block: Block, union: Union, entries: Tensor, found: int) -> tuple[Tensor, Tensor]:
     """The same of one component by scipy: Lanczos, and where it does not converge with an inverse close to 0."""
-    from scipy.sparse import csc_array, eye_array
-    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
-
+    sparse: Any = importlib.import_module("scipy.sparse")
+    linalg: Any = importlib.import_module("scipy.sparse.linalg")
     n = block.nodes.shape[1]
     (rows, columns), values = block.sparse(union, entries)
-    adjacency = csc_array((values.numpy(), (rows.numpy(), columns.numpy())), shape=(n, n))
+    adjacency = sparse.csc_array((values.numpy(), (rows.numpy(), columns.numpy())), shape=(n, n))
     start = np.random.default_rng(START).standard_normal(n)
     wanted, basis = found + 1, max(2 * (found + 1) + 1, 40)
     try:
-        largest, vectors = eigsh(adjacency, wanted, which="LA", v0=start, ncv=min(basis, n), maxiter=40)
+        largest, vectors = linalg.eigsh(adjacency, wanted, which="LA", v0=start, ncv=min(basis, n), maxiter=40)
         smallest = 1 - largest
-    except ArpackNoConvergence:
-        laplacian = eye_array(n, format="csc") - adjacency
-        smallest, vectors = eigsh(laplacian, wanted, sigma=-1e-3, which="LM", v0=start)
+    except linalg.ArpackNoConvergence:
+        laplacian = sparse.eye_array(n, format="csc") - adjacency
+        smallest, vectors = linalg.eigsh(laplacian, wanted, sigma=-1e-3, which="LM", v0=start)
     order = smallest.argsort()[1:]
     return torch.from_numpy(smallest[order])[None], torch.from_numpy(np.ascontiguousarray(vectors[:, order]))[None]

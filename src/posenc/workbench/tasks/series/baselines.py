@@ -11,6 +11,7 @@ The period of "seasonal" and the penalty of "linear" are those with the lowest e
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import math
 from collections.abc import Sequence
@@ -129,14 +130,13 @@ def _linear(data: SeriesWindows, windows: Windows, weights: Tensor) -> Tensor:
 
 
 def _boosting(data: SeriesWindows, periods: Sequence[str], seed: int) -> Tensor:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
+    ensemble: Any = importlib.import_module("sklearn.ensemble")
     rows, targets, _ = _boosting_rows(data, data.parts[TRAINING], periods)
     if len(rows) > MOST_ROWS:
         chosen = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
         rows, targets = rows[chosen], targets[chosen]
     options: dict[str, Any] = {"max_iter": ITERATIONS, "early_stopping": False, "random_state": seed % 2**32}
-    model = HistGradientBoostingRegressor(**options)
+    model = ensemble.HistGradientBoostingRegressor(**options)
     model.fit(rows, targets)
     rows, _, last = _boosting_rows(data, data.parts[TEST], periods)
     predicted = torch.from_numpy(model.predict(rows)).view(-1, data.horizon)
