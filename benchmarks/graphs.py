@@ -27,8 +27,8 @@ from posenc.graph_data.edges import Graph, as_graph
 from posenc.positions import Positions
 
 SPARSE: Any = importlib.import_module("scipy.sparse")
-CONNECTED: Any = importlib.import_module("SPARSE.csgraph")
-LINALG: Any = importlib.import_module("SPARSE.linalg")
+CONNECTED: Any = importlib.import_module("scipy.sparse.csgraph")
+LINALG: Any = importlib.import_module("scipy.sparse.linalg")
 AXES_MEASURED = 4
 RESIDUAL, LARGE, MANY = 1e-5, 3.0, 30.0
 
