@@ -23,7 +23,7 @@ from posenc.workbench.studies.language.parts import PARTS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
 from posenc.workbench.studies.language.stored_model import STORED_MODEL
-from posenc.workbench.studies.language.variants import VIEWS
+from posenc.workbench.studies.language.variants import NGRAMS, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tables.curve_table import ArrayAxis
 
@@ -38,6 +38,7 @@ STUDY = Study(
     data={"text/tinyshakespeare.txt.gz": "tiny-shakespeare, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
+    baselines=tuple(NGRAMS),
     condition=condition,
     procedure=TRAIN,
     stored_model=STORED_MODEL,
