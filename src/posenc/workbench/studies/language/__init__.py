@@ -4,7 +4,8 @@
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine rotary encodings, as published
     posenc run language --data DIR --panels extrapolation                   seventeen encodings in longer contexts
-    posenc run language --panels recall                                     copying, sorting, retrieval; reads no file
+    posenc run language --panels recall                                     copying, sorting, retrieval; reads no file:
+                                                                            four encodings, a quarter of an hour
     posenc run language --data DIR --preset standard --yes                  all panels, contexts up to 4,096: hours
 
 Small causal models are trained on short windows of a text and tested on longer contexts. They differ in the encoding
@@ -23,7 +24,7 @@ from posenc.workbench.studies.language.parts import PARTS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
 from posenc.workbench.studies.language.stored_model import STORED_MODEL
-from posenc.workbench.studies.language.variants import NGRAMS, VIEWS
+from posenc.workbench.studies.language.variants import VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tables.curve_table import ArrayAxis
 
@@ -38,7 +39,6 @@ STUDY = Study(
     data={"text/tinyshakespeare.txt.gz": "tiny-shakespeare, needed unless FILE is given"},
     presets=PRESETS,
     panels=PANELS,
-    baselines=tuple(NGRAMS),
     condition=condition,
     procedure=TRAIN,
     stored_model=STORED_MODEL,

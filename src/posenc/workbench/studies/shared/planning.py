@@ -185,11 +185,8 @@ def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
         meant = [_meant(study, label, wanted) for label in request.schemes]
         wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
         if own_plan(preset, request) is not None:
-            wanted = {
-                condition: [*dict.fromkeys((*some, *filter(study.condition(condition).has_variant, study.baselines)))]
-                for condition, some in wanted.items()
-                if some
-            }
+            always = study.baselines
+            wanted = {condition: [*dict.fromkeys((*some, *always))] for condition, some in wanted.items() if some}
     return wanted
 
 
