@@ -13,7 +13,7 @@ from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench import runner, studies
 from posenc.workbench.runs import TRAINED
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.language import STUDY, execute, presets, results, rope_scaling, text_model, variants
+from posenc.workbench.studies.language import STUDY, execute, presets, rope_scaling, text_model, variants
 from posenc.workbench.studies.language.recall_model import MULTIPLES
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_of_run
 from posenc.workbench.studies.shared import page_records, training_run
@@ -126,22 +126,6 @@ def test_a_page_shows_the_only_text_and_refuses_to_mix_two(
     assert {spec.identity for spec in STUDY.stored(studies.Request(**options, source=own_text), store)} == {
         spec.identity for spec in specs
     }
-
-
-def test_the_unigram_of_a_text_is_counted_where_it_was_not_run(
-    tmp_path: Path, own_text: Path, small: presets.LanguagePreset
-) -> None:
-    """Chance was ln V for a page without runs of the baseline, so models below that counted as learning."""
-    store = Store(tmp_path / "runs")
-    request = studies.Request(preset="quick", source=own_text, schemes=["nope"], seeds=[0, 1], panels=["loss"])
-    specs = run(request, store)
-    counted = results.unigram_losses(STUDY.page_data(request, store, specs))
-    first, *_ = STUDY.compared(STUDY.page_data(request, store, specs))
-    assert (first.chance, first.chance_name) == (counted, "the unigram")
-    baseline = dataclasses.replace(request, schemes=["unigram"])
-    losses = {spec.seed: store.read(spec.identity).metrics["loss"] for spec in run(baseline, store)}
-    assert counted == pytest.approx(losses)
-    assert losses.keys() == {0, 1}
 
 
 def test_variants_of_a_seed_have_the_same_batches(
@@ -352,16 +336,6 @@ def test_lengths_of_the_recall_tasks_are_settings(tmp_path: Path, small: presets
 def test_a_preset_trains_copying_and_needles_unless_the_panel_is_named() -> None:
     standard, needs = presets.PRESETS["standard"], STUDY.panels["recall"].needs
     assert needs(studies.Request(preset="standard"), standard).keys() == {"copy", "needle"}
-
-
-def test_the_recall_tasks_at_quick_are_a_run_of_minutes() -> None:
-    """They were 180 runs, an hour and a half: 8 encodings on three tasks and 18 on two."""
-    quick, needs = presets.PRESETS["quick"], STUDY.panels["recall"].needs
-    wanted = needs(studies.Request(preset="quick", panels=("recall",)), quick)
-    assert wanted.keys() == {"copy", "needle", "reverse", "sort", "mqar"}
-    assert sum(map(len, wanted.values())) * len(quick.seeds) <= 60
-    every = needs(studies.Request(preset="standard", panels=("recall",)), presets.PRESETS["standard"])
-    assert {len(variants) for variants in every.values()} == {8, 18}
 
 
 # errors -------------------------------------------------------------------------------------------------------------
