@@ -195,3 +195,12 @@ def test_a_position_outside_names_its_axis():
         posenc.SwinBias(2, (14, 7)).prepare(Positions(torch.tensor([[9, 7]])))
     with pytest.raises(ValueError, match=r"starts at 0 and stops at 6; position 7 was asked for"):
         posenc.SwinBias(2, (7, 7)).prepare(Positions(torch.tensor([[5, 7]])))
+
+
+def test_an_instance_that_acts_at_far_positions_alone_is_refused_with_a_call_that_works() -> None:
+    """Its claims cannot be seen at the positions of the contract; three checks failed and blamed the claims."""
+    with pytest.raises(ValueError, match="changes nothing at the positions of the contract") as error:
+        check("Temperature()")
+    assert 'such as posenc check "Temperature(length=4.0)"; posenc check Temperature checks' in str(error.value)
+    assert check("Temperature(length=4.0)", family="claims").ok
+    assert check(posenc.NoPE(), family="claims").ok, "a scheme that acts nowhere is checked"

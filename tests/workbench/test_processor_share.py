@@ -20,3 +20,12 @@ def test_an_estimate_is_longer_where_other_programs_use_the_processors(monkeypat
     assert processor_share.with_present_load(estimate, 1).busy_seconds == pytest.approx(120.0)
     short = CostEstimate(seconds=2, memory_bytes=0, runs=1)
     assert processor_share.with_present_load(short, 2) == short
+
+
+def test_the_share_is_that_of_as_many_processes_as_there_are_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside three busy programs on two cores, a single run gets half a core, and two runs get 0.8 together."""
+    monkeypatch.setattr(processor_share, "cores", lambda: 2)
+    monkeypatch.setattr(processor_share, "available_cores", {1: 0.5, 2: 0.8}.__getitem__)
+    one, more = (CostEstimate(seconds=60.0, memory_bytes=1, runs=runs) for runs in (1, 6))
+    assert processor_share.with_present_load(one, 2).busy_seconds == pytest.approx(120.0)
+    assert processor_share.with_present_load(more, 2).busy_seconds == pytest.approx(150.0)

@@ -34,6 +34,7 @@ from posenc.scheme import Claims, Scheme
 
 __all__ = ["Report", "Result", "check"]
 
+FAR = 1e6  # Factor on positions that shows if a scheme acts only far away.
 LONGEST = 300  # Longer messages of unexpected errors are cut to this number of characters.
 
 Check = Callable[[Case], None]
@@ -194,7 +195,9 @@ def _cases(scheme: Any) -> list[Case]:
         parsed = parse(scheme)
         scheme = build(parsed, {}) if "(" in scheme else find(parsed.scheme)
     if isinstance(scheme, Scheme):
-        return [Case(type(scheme), {}, scheme)]
+        case = Case(type(scheme), {}, scheme)
+        _refuse_effect_far_away(case)
+        return [case]
     if not (inspect.isclass(scheme) and issubclass(scheme, Scheme)):
         raise ValueError(
             "check takes a scheme: an instance as RoPE(64), its class, or either as text; got "
@@ -206,6 +209,27 @@ def _cases(scheme: Any) -> list[Case]:
             "examples = ({'dim': 12}, {'dim': 12, 'base': 100.0}), with every option in one of them."
         )
     return [Case(scheme, options) for options in scheme.examples]
+
+
+def _refuse_effect_far_away(case: Case) -> None:
+    """Raise ValueError for a scheme that acts at farther positions alone than those at which claims are measured."""
+    from posenc.contract.claims import acting_sites
+
+    try:
+        pos, scheme = case.positions(), case.make()
+        far = dataclasses.replace(pos, coords=FAR * pos.coords)
+        if acting_sites(case, scheme, pos) or not acting_sites(case, scheme, far):
+            return
+    except Exception:  # the checks report an error of the scheme
+        return
+    name, examples = case.kind.__name__, case.kind.examples
+    call = ", ".join(f"{key}={value!r}" for key, value in examples[0].items()) if examples else ""
+    advice = f', such as posenc check "{name}({call})"; posenc check {name} checks every example' if examples else ""
+    raise ValueError(
+        f"{name} with these arguments changes nothing at the positions of the contract, which are at most "
+        f"{float(pos.coords.abs().max()):g}, and acts at farther ones: its claims cannot be measured. Check a call "
+        f"that acts at small positions{advice}."
+    )
 
 
 def checks(*, compiling: bool = False) -> Sequence[Check]:

@@ -123,7 +123,7 @@ def axes_are_as_claimed(case: Case) -> None:
 
 def sites_are_as_claimed(case: Case) -> None:
     scheme, pos = case.make(), case.positions()
-    measured, claimed = _acting(case, scheme, pos), set(scheme.claims.sites)
+    measured, claimed = acting_sites(case, scheme, pos), set(scheme.claims.sites)
     require(
         measured == claimed,
         f"claims the sites {sorted(claimed)}, but acts at {sorted(measured)}: "
@@ -289,7 +289,7 @@ def _relations(case: Case, scheme: Scheme, pos: Positions) -> dict[str, Tensor]:
         return relations or {"nothing": torch.zeros(1)}
 
 
-def _acting(case: Case, scheme: Scheme, pos: Positions) -> set[str]:
+def acting_sites(case: Case, scheme: Scheme, pos: Positions) -> set[str]:
     """Return the sites at which a scheme changes something."""
     where = scheme.prepare(pos)
     pair = scheme.relate(where, where)

@@ -7,7 +7,8 @@ the difference of their scores, paired by seed. Its sign is stated if three thin
 2. The mean of 2 d(B) - d(B/2) has the same sign. It extends d by the change of the last doubling, to about 2 B.
 3. Both models have started to learn: at B/2 their intervals exclude the score at chance. A control without an encoding
    that stays at chance at both budgets counts as finished. Its own change is taken as 0, and the other model has to
-   exceed chance at B alone.
+   exceed chance at B alone. Chance may be a baseline with a score for each seed, such as the unigram of a text. Then
+   the intervals are those of the paired differences from it.
 
 ``benchmarks/budget_rule.py`` measures the rule on simulated learning curves.
 """
@@ -49,7 +50,8 @@ class ScoreScale:
 
     Attributes:
         higher: True if higher scores are better.
-        chance: score of a model that has learned nothing; None if it is not known.
+        chance: score of a model that has learned nothing: one number, or seed -> score of a baseline; None if it is not
+            known.
         bounds: lowest and highest score; the intervals are cut there.
         held_out: the held-out items; None for intervals over seeds alone.
         item_variance: variance of the score of one held-out item; None if it is not known.
@@ -57,7 +59,7 @@ class ScoreScale:
     """
 
     higher: bool = True
-    chance: float | None = None
+    chance: float | Mapping[int, float] | None = None
     bounds: Bounds = UNBOUNDED
     held_out: HeldOut | None = None
     item_variance: ItemVariance | None = None
@@ -83,13 +85,19 @@ class ScoreScale:
             scores: seed -> score.
 
         Returns:
-            True for scores at chance or worse; False if chance is not known. The mean counts if there is no interval.
+            True for scores at chance or worse; False if chance is not known, or has no seed of the scores. The mean
+            counts if there is no interval.
         """
-        if self.chance is None:
+        chance = self.chance
+        if chance is None or (isinstance(chance, Mapping) and not scores.keys() & chance.keys()):
             return False
-        estimate = self.interval(scores)
+        if isinstance(chance, Mapping):
+            values, level = paired_differences(scores, chance), 0.0
+            estimate = held_out_interval(values, self.held_out, level=self.level, bounds=self.difference_bounds)
+        else:
+            estimate, level = self.interval(scores), chance
         low, high = (estimate.mean if math.isnan(end) else end for end in (estimate.low, estimate.high))
-        return low <= self.chance if self.higher else high >= self.chance
+        return low <= level if self.higher else high >= level
 
     def variance_of_difference(self, a: float, b: float) -> float | None:
         """Compute the variance of the difference of one item, an upper bound if the two scores are not opposed.

@@ -10,8 +10,8 @@ Conventions:
 - Positions below L have t = 1, negative ones too.
 - Only queries are multiplied, thus the product with each key. A bias of another scheme is not; Inkling's is.
 - n is the position. Llama 4's code counts the tokens in its cache instead, which left padding changes.
-- The contract measures claims at small positions, where the default length has no effect. Check a short one:
-  ``posenc check "Temperature(4)"``.
+- The contract measures claims at small positions, where the default length has no effect. ``posenc check
+  "Temperature()"`` says so; ``posenc check "Temperature(4)"`` and ``posenc check Temperature`` check short ones.
 - It tells nothing about order. Use it beside another scheme: ``Sum([RoPE(64), Temperature()], translation="none")``.
 """
 

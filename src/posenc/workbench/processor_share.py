@@ -69,5 +69,6 @@ def with_present_load(estimate: CostEstimate, processes: int) -> CostEstimate:
     """
     if estimate.seconds < SHORT_SECONDS:
         return estimate
+    processes = min(processes, estimate.runs)  # one run alone gets another share than two get together
     slowdown = min(processes, cores()) / available_cores(processes)
     return msgspec.structs.replace(estimate, busy_seconds=estimate.seconds * max(slowdown, 1.0))

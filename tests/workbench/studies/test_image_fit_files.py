@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from posenc.workbench import studies
+from posenc.workbench import runner, studies
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.image_fit import STUDY, presets, stored_image
 from posenc.workbench.tasks import single_image
@@ -50,3 +50,20 @@ def test_another_image_under_the_same_name_is_another_image(tmp_path, photo, sma
     Image.fromarray(255 - np.asarray(Image.open(photo))).save(photo)
     after = STUDY.plan(request, store)
     assert not {spec.identity for spec in before} & {spec.identity for spec in after}
+
+
+def test_a_page_on_ones_own_image_judges_no_claims_of_papers(tmp_path, monkeypatch, photo, small):
+    """It said "Not upheld" of claims that were made for other images, other sizes and longer training."""
+    limited = dataclasses.replace(presets.PRESETS["quick"], limit=presets.Limit(steps=2))
+    monkeypatch.setitem(presets.PRESETS, "quick", limited)
+    store, request = (
+        Store(tmp_path / "runs"),
+        studies.Request(preset="quick", source=photo, panels=["fit"], schemes=["none", "multires"], seeds=[0]),
+    )
+    specs = STUDY.plan(request, store)
+    report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
+    assert report.exit_code == 0, report.failed
+    page = STUDY.page(request, store, specs, {}).read_text()
+    assert "They are not judged on your data after this training: grids suit fitting one image" in page
+    assert "Published claims at this scale" not in page
+    assert "upheld" not in page.lower()

@@ -9,7 +9,7 @@ import pytest
 
 from posenc.workbench import runner, studies
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.language import STUDY, presets, stored_model
+from posenc.workbench.studies.language import STUDY, presets, results, stored_model
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, text_of_run
 from posenc.workbench.studies.shared import page_records
 from posenc.workbench.studies.shared.declarations import OwnDataPlan
@@ -162,3 +162,19 @@ def test_token_ids_are_a_text_of_their_own(tmp_path: Path, small) -> None:
     assert whole.decode(whole.tokens[-2:]) == "1998 1999"
     assert "numbers from 0 to 1999 of the token ids of the file" in stored_model.convention(plans["uint16"])
     assert "numbers from 0 to 255 of the bytes of the text" in stored_model.convention(plans["bytes"])
+
+
+def test_the_unigram_of_a_text_is_counted_where_it_was_not_run(
+    tmp_path: Path, own_text: Path, small: presets.LanguagePreset
+) -> None:
+    """Chance was ln V for a page without runs of the baseline, so models below that counted as learning."""
+    store = Store(tmp_path / "runs")
+    request = studies.Request(preset="quick", source=own_text, schemes=["nope"], seeds=[0, 1], panels=["loss"])
+    specs = run(request, store)
+    counted = results.unigram_losses(STUDY.page_data(request, store, specs))
+    first, *_ = STUDY.compared(STUDY.page_data(request, store, specs))
+    assert (first.chance, first.chance_name) == (counted, "the unigram")
+    baseline = dataclasses.replace(request, schemes=["unigram"])
+    losses = {spec.seed: store.read(spec.identity).metrics["loss"] for spec in run(baseline, store)}
+    assert counted == pytest.approx(losses)
+    assert losses.keys() == {0, 1}

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from posenc.models.language import LanguageConfig
+from posenc.workbench.studies import Request
 from posenc.workbench.studies.language import published, rope_scaling, variants
 from posenc.workbench.studies.language.conditions import CONDITIONS, RECALL_TASKS
 from posenc.workbench.studies.language.panels import PANELS
@@ -99,3 +100,13 @@ def test_the_treatment_of_every_pair_is_counted() -> None:
     stretched = settings | {"schedule": "yarn", "text": {"multiple": 8}}
     assert rope_scaling.ramp_text(stretched).startswith("factor 8; of 8 pairs of channels 0 kept")
     assert rope_scaling.ramp_text(settings) == ""
+
+
+def test_the_recall_tasks_at_quick_are_a_run_of_minutes() -> None:
+    """They were 180 runs, an hour and a half: 8 encodings on three tasks and 18 on two."""
+    quick, needs = PRESETS["quick"], PANELS["recall"].needs
+    wanted = needs(Request(preset="quick", panels=("recall",)), quick)
+    assert wanted.keys() == {"copy", "needle", "reverse", "sort", "mqar"}
+    assert sum(map(len, wanted.values())) * len(quick.seeds) <= 60
+    every = needs(Request(preset="standard", panels=("recall",)), PRESETS["standard"])
+    assert {len(labels) for labels in every.values()} == {8, 18}

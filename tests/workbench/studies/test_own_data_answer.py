@@ -33,7 +33,7 @@ from posenc.workbench.report.page import Text
 from posenc.workbench.studies import studies
 from posenc.workbench.studies.shared import own_data_answer, own_data_page, study_page
 from posenc.workbench.studies.shared.changes import changed_preset, with_twice_the_budget
-from posenc.workbench.studies.shared.compared_score import ComparedScore
+from posenc.workbench.studies.shared.compared_score import ComparedScore, compared
 from posenc.workbench.studies.shared.declarations import HALF, OwnDataPlan
 from posenc.workbench.studies.shared.own_data import with_half_budget
 from posenc.workbench.studies.shared.page_data import PageData
@@ -347,11 +347,11 @@ def test_half_of_twice_the_budget_is_the_budget() -> None:
     assert with_half_budget(twice) == {"training": schedule}
 
 
-def test_a_text_is_judged_at_the_training_length_and_at_the_longest_context(store) -> None:
-    """The bigram has no training, so its loss is the same at both budgets, and it is not ranked."""
+def fill_text(store: Store, losses: dict[str, float], differs_by_seed: float = 0.01) -> list[RunSpec]:
+    """Runs on a text of 40 characters. Its test part differs between seeds, by as much for every model."""
     study, specs = studies()["language"], []
     text = {"digest": "digest", "vocabulary": 40, "multiple": 8, "unit": "characters"}
-    for label, loss in {"nope": 2.60, "rope": 2.20, "bigram": 2.50, "unigram": 3.10}.items():
+    for label, loss in losses.items():
         for condition, steps in ((MAIN, 600), (HALF, 300)):
             trained = {"training": {"epochs": steps}} if label in ("nope", "rope") else {}
             for seed in (0, 1, 2) if trained or condition == MAIN else ():
@@ -360,14 +360,41 @@ def test_a_text_is_judged_at_the_training_length_and_at_the_longest_context(stor
                     settings=settings(steps, test=400) | {"text": text, "window": 64, "row": label} | trained
                     if trained else {"text": text, "window": 64, "row": label, "split": "seed"},
                 )  # fmt: skip
-                value = loss + 0.01 * SHIFTS["" if label == "rope" else "nope"][seed]
+                value = loss + differs_by_seed * seed + 0.001 * SHIFTS["" if label == "rope" else "nope"][seed]
                 metrics = {"loss": value, "loss_at_x8": value + 0.1}
                 store.finish(spec, RunResult(metrics=metrics), {"seconds": 1.0, "steps": steps}, ORIGIN)
                 specs.append(spec)
+    return specs
+
+
+def test_a_text_is_judged_at_the_training_length_and_at_the_longest_context(store) -> None:
+    """The bigram has no training, so its loss is the same at both budgets, and it is not ranked."""
+    study = studies()["language"]
+    specs = fill_text(store, {"nope": 2.60, "rope": 2.20, "bigram": 2.50, "unigram": 3.10})
     headline, *details = study.answer(page_data(study, store, specs))
-    assert headline.startswith("Best at the training length: rope, loss 2.200 nats after 600 steps; difference from")
-    assert "Best at 8 times the training length: rope, loss 2.300 nats" in headline
+    assert headline.startswith("Best at the training length: rope, loss 2.210 nats after 600 steps; difference from")
+    assert "Best at 8 times the training length: rope, loss 2.310 nats" in headline
     assert "bigram" not in headline
     assert any(
         each.startswith("Better than bigram in loss at the training length: rope −0.300 nats") for each in details
     )
+
+
+@pytest.mark.parametrize(
+    ("rope", "stated"), [(3.095, False), (3.085, True)], ids=["at the unigram", "below the unigram on every seed"]
+)
+def test_models_at_the_level_of_the_unigram_have_no_verdict_on_a_text(store, rope, stated) -> None:
+    """ln 40 = 3.69 is far above both models; frequencies of tokens alone reach 3.095, and other texts differ by 0.2."""
+    study = studies()["language"]
+    specs = fill_text(store, {"nope": 3.10, "rope": rope, "unigram": 3.095}, differs_by_seed=0.2)
+    data = page_data(study, store, specs)
+    first, last = (compared(data, score) for score in study.compared(data))
+    assert first.score.mean_chance == pytest.approx(3.295, abs=0.01)
+    for variants in (first, last):
+        comparison = variants.compare("rope", "nope")
+        assert comparison is not None
+        assert comparison.difference.below(0), "the interval of the two models excludes 0"
+        assert (comparison.stated, comparison.reason) == ((True, None) if stated else (False, "at chance"))
+    text = " ".join(study.answer(data))
+    assert ("nope (not shown to be better than the unigram)" in text) != stated
+    assert ("Better than nope in loss at 8 times the training length: rope" in text) == stated

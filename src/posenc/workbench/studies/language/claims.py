@@ -22,10 +22,12 @@ from posenc.workbench.report.result_rows import Row, values_by_scheme
 from posenc.workbench.studies.language import published
 from posenc.workbench.studies.language.conditions import COPY, RECALL_TASKS, RecallCondition
 from posenc.workbench.studies.language.results import (
+    LOSS,
     LOSS_DIGITS,
     context_multiples,
     times_training_length,
     trained_variants,
+    unigram_losses,
     vocabulary_size,
 )
 from posenc.workbench.studies.language.text_model import SHIFT_TOLERANCE
@@ -37,7 +39,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
 
-LOSS, LOSS_X8, LOSS_X1, SHIFT_DISTANCE = "loss", "loss_at_x8", "loss_at_x1", "moved"
+LOSS_X8, LOSS_X1, SHIFT_DISTANCE = "loss_at_x8", "loss_at_x1", "moved"
 ACCURACY_X2, ORDER_FREE_X2 = "accuracy_at_x2", "bag_at_x2"
 METRIC_NAMES = {LOSS: "loss at the training length", LOSS_X8: "loss at 8 times the training length"}
 LONGER_CONTEXTS = (("alibi", "rope"), ("t5", "rope"), ("fire", "rope"))
@@ -64,8 +66,7 @@ def compared(data: PageData) -> list[ComparedScore]:
     """The loss at the training length and at the longest context, compared with that of no encoding."""
     if not finished_conditions(data, [MAIN]):
         return []
-    by_label, longest = seeds_by_label(data, LOSS, MAIN), context_multiples(data)[-1]
-    unigram = list(by_label.get("unigram", {}).values())
+    longest, unigram = context_multiples(data)[-1], unigram_losses(data)
     first = ComparedScore(
         metric=LOSS,
         name="loss",
@@ -73,12 +74,15 @@ def compared(data: PageData) -> list[ComparedScore]:
         unit="nats",
         higher=False,
         digits=LOSS_DIGITS,
-        chance=mean(unigram) if unigram else math.log(vocabulary_size(data)),
+        chance=unigram or math.log(vocabulary_size(data)),
+        chance_name="the unigram" if unigram else "",
         references=("nope", "bigram"),
         controls=("nope",),
     )
     where = f"at {times_training_length(longest)}"
-    last = dataclasses.replace(first, metric=f"{LOSS}_at_x{longest}", where=where, chance=None, curve=LOSS)
+    last = dataclasses.replace(
+        first, metric=f"{LOSS}_at_x{longest}", where=where, chance=None, curve=LOSS, learned_by=first
+    )
     return [first, last] if longest > 1 else [first]
 
 

@@ -14,6 +14,7 @@ from posenc.measure.loss_by_context import loss_by_context
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.language.bits_per_byte import bits_per_byte
+from posenc.workbench.studies.language.ngram_baselines import fitted_ngram
 from posenc.workbench.studies.language.recall_model import RecallModel
 from posenc.workbench.studies.language.rope_scaling import scale_frequencies, unscaled_run, unscaled_training
 from posenc.workbench.studies.language.stored_text import text_of_run
@@ -61,14 +62,13 @@ def ngram_result(spec: RunSpec, root: Path) -> RunResult:
     """Losses of an n-gram model, on the same tokens that trained models predict."""
     settings = spec.settings
     window, read = settings["window"], text_of_run(spec, root)
-    splits, longest = read.splits, read.longest
-    ngram = text.fit_ngram(splits.train, len(read.text.vocabulary), order=settings["order"])
-    predicted = splits.test[: len(text.window_starts(len(splits.test), window)) * window + 1]
+    longest = read.longest
+    ngram, predicted = fitted_ngram(read, window, settings["order"])
 
     def losses(tokens: Tensor) -> Tensor:
         return torch.stack([ngram.losses(window) for window in tokens])
 
-    tokens = context_tokens(splits.test, settings, longest)
+    tokens = context_tokens(read.splits.test, settings, longest)
     by_context = loss_by_context(losses, tokens, reach=longest, stride=window // 2)
     loss = float(ngram.losses(predicted).mean())
     metrics = {"loss": loss, **bits_per_byte(loss, read, window), **losses_at_multiples(by_context, window)}

@@ -27,9 +27,16 @@ def _extrapolation_needs(request: Request, preset: LanguagePreset) -> Needs:
 
 
 def _recall_needs(request: Request, preset: LanguagePreset) -> Needs:
-    """All variants on copying and needles; if the panel is asked for by name, the compared ones on the other tasks."""
+    """All variants on copying and needles; if the panel is asked for by name, the compared ones on the other tasks.
+
+    A preset may name the variants of a request by name, for all tasks alike.
+    """
     published = {task.label: RECALL for task in PUBLISHED_TASKS}
-    return published if request.panels is None else {task.label: COMPARED for task in RECALL_TASKS} | published
+    if request.panels is None:
+        return published
+    if preset.recall_variants:
+        return {task.label: preset.recall_variants for task in RECALL_TASKS}
+    return {task.label: COMPARED for task in RECALL_TASKS} | published
 
 
 def _no_needs(request: Request, preset: LanguagePreset) -> Needs:
@@ -57,7 +64,8 @@ PANELS: Mapping[str, PanelSpec] = {
         draw=length_plots.loss_by_context_length,
     ),
     "recall": PanelSpec(
-        about="accuracy of copying, reversing, sorting and retrieval by sample length",
+        about="accuracy of copying, reversing, sorting and retrieval by sample length; by name it needs no text, and "
+        "at quick it has four encodings",
         shows="Kazemnejad et al. 2023, Fig. 2",
         needs=_recall_needs,
         draw=recall_plots.accuracy_by_sample_length,

@@ -61,6 +61,7 @@ class LanguagePreset(Preset):
         model: Sizes of the model on the text.
         training: Training configuration on the text.
         recall: Scale of the recall tasks.
+        recall_variants: Variants of the panel "recall" if it is requested by name; empty for all of them.
     """
 
     extrapolation: Sequence[str]
@@ -70,6 +71,7 @@ class LanguagePreset(Preset):
     model: ModelSize
     training: TrainingConfig
     recall: RecallScale
+    recall_variants: Sequence[str] = ()
 
     @override
     def with_dependent_values(self, changed: Collection[str]) -> LanguagePreset:
@@ -108,8 +110,11 @@ LARGER = ModelSize(dim=128, depth=4, heads=4, key_heads=2, hidden=512)
 RECALL = RecallScale(SMALL, window=32, training=adamw(1500, 64), symbols=64, needles=6)
 """With 64 symbols few occur twice in a sample, so the last symbol shows where to continue the copy."""
 
-QUICK_RECALL = RECALL._replace(training=adamw(1500, 32))
-"""Half the batch of RECALL, for runs of about half a minute on one core, in which RoPE still learns needles."""
+QUICK_RECALL = RECALL._replace(model=SMALL._replace(heads=2), window=20, needles=3, training=adamw(1200, 32))
+"""Shorter samples, half the batch and half the heads of RECALL, for runs of less than half a minute on one core. Heads
+of twice the width find needles in half as many steps; with fewer steps RoPE does not learn to copy (docs/log.md)."""
+
+QUICK_RECALL_VARIANTS = ("nope", "sinusoid", "rope", "alibi")
 
 PANELS = ("loss", "rotary", "extrapolation", "recall", "generation", "curves", "variants")
 PRESETS: Mapping[str, LanguagePreset] = {
@@ -127,6 +132,7 @@ PRESETS: Mapping[str, LanguagePreset] = {
         model=SMALL,
         training=adamw(600, 32),
         recall=QUICK_RECALL,
+        recall_variants=QUICK_RECALL_VARIANTS,
     ),
     "standard": LanguagePreset(
         about="24 encodings in models of 2 layers, training length 256, contexts up to 4,096, recall tasks, 5 seeds: "

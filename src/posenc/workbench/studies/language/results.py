@@ -10,11 +10,15 @@ import msgspec
 
 from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.report.number_format import interval, signed_number
+from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.studies.language.ngram_baselines import ngram_loss
 from posenc.workbench.studies.language.stored_text import text_of_run
 from posenc.workbench.studies.language.variants import NGRAMS, LanguageVariant
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
+LOSS = "loss"
+"""Stored name of the loss at the training length."""
 LOSS_DIGITS = 3
 """Decimals of losses in nats."""
 
@@ -55,6 +59,24 @@ def vocabulary_size(data: PageData) -> float:
 def training_length(data: PageData) -> int:
     """Training length on the text, in tokens."""
     return int(text_settings(data)["window"])
+
+
+def unigram_losses(data: PageData) -> dict[int, float]:
+    """Loss of the unigram at the training length by seed: of a model that has learned the frequencies of tokens alone.
+
+    It is that of the runs of the baseline. For seeds without such a run it is counted on the text of the store.
+    """
+    stored = values_by_scheme(data.rows, LOSS, MAIN).get("unigram", {})
+    by_seed = {spec.seed: spec for spec in data.done if spec.condition == MAIN and "text" in spec.settings}
+    try:
+        counted = {
+            seed: ngram_loss(text_of_run(spec, data.store.root), spec.settings["window"], 1)
+            for seed, spec in by_seed.items()
+            if seed not in stored
+        }
+    except ValueError:  # a store that came from a pack has no text
+        counted = {}
+    return stored | counted
 
 
 def context_multiples(data: PageData) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from posenc.measure.budget_comparison import BudgetComparison, Scores, ScoreScale, compare_budgets
 from posenc.measure.held_out_interval import HeldOut, proportion_variance
@@ -30,7 +30,10 @@ class ComparedScore:
         unit: Unit of the score; may be empty.
         higher: True if higher scores are better.
         digits: Decimals of the scores.
-        chance: Score of a model that has learned nothing; None if it is not known.
+        chance: Score of a model that has learned nothing: one number, or seed -> score of a baseline; None if it is not
+            known.
+        chance_name: The baseline whose score is chance, such as "the unigram"; "" for guessing.
+        learned_by: The score that shows if the variants have started to learn, where chance is not known of this one.
         proportion: True for a share of the held-out items, such as an accuracy.
         references: Variants that the others are compared with. Those without runs are left out.
         controls: Variants that may stay at chance because they lack what is compared.
@@ -46,7 +49,9 @@ class ComparedScore:
     unit: str = ""
     higher: bool = True
     digits: int = 3
-    chance: float | None = None
+    chance: float | Mapping[int, float] | None = None
+    chance_name: str = ""
+    learned_by: ComparedScore | None = None
     proportion: bool = False
     references: Sequence[str] = ()
     controls: Collection[str] = ()
@@ -58,6 +63,13 @@ class ComparedScore:
     def ending(self) -> str:
         """The unit after a number: " dB", or ""."""
         return f" {self.unit}" if self.unit else ""
+
+    @property
+    def mean_chance(self) -> float | None:
+        """Score at chance, the mean over seeds; None if it is not known."""
+        if isinstance(self.chance, Mapping):
+            return mean(list(self.chance.values())) if self.chance else None
+        return self.chance
 
     @property
     def width(self) -> float:
@@ -107,12 +119,14 @@ class ComparedVariants:
         scores: Variant -> its values by seed at both budgets, the best mean first.
         untrained: Baselines without a training. They are compared with, and not ranked.
         scale: Range, chance and held-out items of the score.
+        learning: The same variants under the score that shows if they have started to learn; None without one.
     """
 
     score: ComparedScore
     scores: Mapping[str, Scores]
     untrained: Collection[str]
     scale: ScoreScale
+    learning: ComparedVariants | None = None
 
     @property
     def ranked(self) -> list[str]:
@@ -133,7 +147,12 @@ class ComparedVariants:
         first, second = self.scores[a], self.scores[b]
         if not first.full.keys() & second.full.keys():
             return None
-        return compare_budgets(first, second, self.scale)
+        made = compare_budgets(first, second, self.scale)
+        if made.stated and self.learning is not None and {a, b} <= self.learning.scores.keys():
+            learning = self.learning.compare(a, b)
+            if learning is not None and learning.reason == "at chance":
+                return replace(made, reason=learning.reason)
+        return made
 
     def better(self, comparison: BudgetComparison) -> bool:
         """True if the first variant of a comparison has the better mean."""
@@ -179,7 +198,8 @@ def compared(data: PageData, score: ComparedScore) -> ComparedVariants:
         held_out=held_out_of(data, score),
         item_variance=proportion_variance if score.proportion else None,
     )
-    return ComparedVariants(score, scores, untrained, scale)
+    learning = None if score.learned_by is None else compared(data, score.learned_by)
+    return ComparedVariants(score, scores, untrained, scale, learning)
 
 
 def held_out_of(data: PageData, score: ComparedScore) -> HeldOut | None:

@@ -60,7 +60,7 @@ class Pair:
     @property
     def reason(self) -> str:
         """Reason for not stating the difference; "" if it is stated."""
-        return "" if self.comparison.reason is None else REASONS[self.comparison.reason]
+        return "" if self.comparison.reason is None else _reason(self.variants.score, self.comparison.reason)
 
     @property
     def verdict(self) -> str:
@@ -129,7 +129,7 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     if not undecided:
         second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
         return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}."
-    reasons = _by_reason((label, each) for label, each in undecided.items())
+    reasons = _by_reason(score, undecided.items())
     tied = [first, *(label for label in others if variants.mean(label) == variants.mean(first))]
     has = f"{', '.join(tied[:-1])} and {tied[-1]} have" if len(tied) > 1 else f"{first} has"
     lead = f"Of the trained encodings {has} the {_extreme(score)} {size}."
@@ -140,12 +140,18 @@ def _extreme(score: ComparedScore) -> str:
     return "highest" if score.higher else "lowest"
 
 
-def _by_reason(pairs: Iterable[tuple[str, BudgetComparison | None]]) -> str:
+def _reason(score: ComparedScore, reason: Reason) -> str:
+    """Reason for not stating a difference in words; a baseline that stands for chance is named."""
+    name = score.chance_name or (score.learned_by.chance_name if score.learned_by is not None else "")
+    return f"not shown to be better than {name}" if name and reason == "at chance" else REASONS[reason]
+
+
+def _by_reason(score: ComparedScore, pairs: Iterable[tuple[str, BudgetComparison | None]]) -> str:
     """Variants grouped by the reason: "rope, xyz (the difference still changes) and nope (..)"."""
     groups: dict[str, list[str]] = {}
     for label, comparison in pairs:
         reason = None if comparison is None else comparison.reason
-        groups.setdefault("no seed in common" if reason is None else REASONS[reason], []).append(label)
+        groups.setdefault("no seed in common" if reason is None else _reason(score, reason), []).append(label)
     return join_words([f"{', '.join(labels)} ({reason})" for reason, labels in groups.items()])
 
 
@@ -161,7 +167,7 @@ def _against(variants: ComparedVariants, reference: str) -> Iterator[str]:
             yield f"{word} than {reference} in {score.title}: {listed}."
     undecided = [(each.a, each.comparison) for each in pairs if not each.comparison.stated]
     if undecided:
-        yield f"Differences from {reference} that cannot be told yet: {_by_reason(undecided)}."
+        yield f"Differences from {reference} that cannot be told yet: {_by_reason(score, undecided)}."
 
 
 def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Iterator[str]:

@@ -51,13 +51,10 @@ def _judge(data: PageData, prediction: Prediction, finding: Finding, scores: Seq
     if finding.tone == "absent" or main is None or len(prediction.conditions) > 1:
         return finding
     score = _score_of(prediction, scores, main)
-    variants = compared(data, score)
+    variants = compared(data, score if score == main else replace(score, learned_by=main))
     comparison = variants.compare(prediction.better, prediction.worse)
-    learning = compared(data, main).compare(prediction.better, prediction.worse)
     if comparison is None:
         return finding
-    if comparison.stated and learning is not None and learning.reason == "at chance":
-        comparison = replace(comparison, reason=learning.reason)
     pair = Pair(variants, prediction.better, prediction.worse, comparison)
     text = f"{prediction_name(prediction)}: difference {pair.size} {data.budget(condition)}".rstrip()
     if not comparison.stated:

@@ -111,7 +111,7 @@ def _curves(data: PageData, score: ComparedScore, metric: str) -> Panel:
         bounds=metric_bounds(metric),
         held_out=_validation_items(data, score.condition),
         limits="values",
-        chance=score.chance,
+        chance=score.mean_chance,
         caption="Full budget. Scores during training are of the validation part, or of a part of the held-out items "
         "where there is none; the other panels show the scores after training.",
     )

@@ -123,7 +123,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     panels += [each for each in settings if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
-    if study.claims and own:
+    if study.claims and (own or record is not None):
         panels.append(own_data_page.unjudged_claims(study))
     elif study.claims:
         shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}

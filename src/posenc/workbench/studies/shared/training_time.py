@@ -8,8 +8,9 @@ import torch
 
 from posenc.workbench.training.loop import Fit, TrainingConfig
 
-STEPS = 2
-"""Steps that are timed, after one that warms up."""
+STEPS, MOST_STEPS, ENOUGH_SECONDS = 2, 20, 0.1
+"""Steps that are timed, after one that warms up: at least; and at most, until they have taken this time. Two steps of a
+small model take a few milliseconds, too few to tell what thousands take on a machine that does other work too."""
 
 
 def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> float:
@@ -26,15 +27,18 @@ def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> f
     threads, clock = torch.get_num_threads(), time.process_time if device == "cpu" else time.perf_counter
     torch.set_num_threads(1)
     try:
-        began = 0.0
-        for step in range(STEPS + 1):
+        began, spent, step = 0.0, 0.0, 0
+        for step in range(MOST_STEPS + 1):
             if step == 1:  # step 0 warms up
                 began = clock()
             batch = torch.arange(config.batch) % fit.samples if fit.draw is None else fit.draw(step)
             loss = fit.loss(batch)
             loss.backward()
             float(loss.detach())  # this waits for another device
-        each = (clock() - began) / STEPS
+            spent = clock() - began
+            if step >= STEPS and spent >= ENOUGH_SECONDS:
+                break
+        each = spent / step
     finally:
         torch.set_num_threads(threads)
     return each * config.epochs * fit.per_epoch(config.batch)

@@ -1,0 +1,29 @@
+"""The estimate of the time of a training: how many of its steps are timed."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from posenc.workbench.studies.shared import training_time
+from posenc.workbench.studies.shared.training_time import MOST_STEPS, STEPS, training_seconds
+from posenc.workbench.training.config import TrainingConfig
+from posenc.workbench.training.fit import Fit
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(1.0, STEPS), (0.001, MOST_STEPS), (0.03, 4)])
+def test_short_steps_are_timed_more_often(monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int) -> None:
+    """Two steps of some milliseconds were timed, which tells little of thousands."""
+    model, drawn, ticks = torch.nn.Linear(2, 1), [], itertools.count()
+
+    def draw(step: int) -> torch.Tensor:
+        drawn.append(step)
+        return torch.ones(3, 2)
+
+    fit = Fit(model, 3, lambda batch: model(batch).square().mean(), lambda: {"loss": 0.0}, draw=draw)
+    monkeypatch.setattr(training_time.time, "process_time", lambda: seconds * next(ticks))
+    found = training_seconds(fit, TrainingConfig(epochs=100, batch=3, lr=0.1))
+    assert drawn == list(range(steps + 1)), "one step more warms up"
+    assert found == pytest.approx(100 * seconds, rel=0.5)
