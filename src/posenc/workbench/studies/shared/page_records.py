@@ -18,6 +18,7 @@ FLAGS = {
     "text": ("format", "field", "dtype"),
     "recordings": ("fill", "blocks"),
     "series": ("format", "time", "id", "target", "unit"),
+    "graphs": ("format",),
 }
 """Kind of data to the options of its record that are flags of a command."""
 
