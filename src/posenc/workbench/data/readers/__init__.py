@@ -36,8 +36,8 @@ UNREADABLE: Mapping[str, str] = {
     "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "
     "each class, ROOT/chair/1.ply and ROOT/table/1.ply.",
     "series": "is no table of series: give a .csv, .tsv or .parquet with a column of times and columns of values.",
-    "graphs": "has no graphs: give a TU folder, with NAME_A.txt and NAME_graph_indicator.txt, or the edges of one graph as a "
-    ".csv with the columns source and target.",
+    "graphs": "has no graphs: give a TU folder, with NAME_A.txt and NAME_graph_indicator.txt, or a .csv with the edges "
+    "of one graph, whose header names source and target.",
 }
 """Kind to the sentence on a path that no reader of the kind matches, after its name."""
 

@@ -19,7 +19,7 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.graphs.conditions import MADE, GraphsCondition, condition
 from posenc.workbench.studies.graphs.presets import PRESETS, GraphsPreset
-from posenc.workbench.studies.graphs.stored_graphs import load_view, made_graphs, own_parts, store_graphs
+from posenc.workbench.studies.graphs.stored_graphs import load_view, made_graphs, own_parts, plain_options, store_graphs
 from posenc.workbench.studies.graphs.variants import BASELINES, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
@@ -169,7 +169,7 @@ def _own_graphs(request: Request, path: Path, store: Store) -> GraphsOfRun:
         described,
         digest=digest,
         parts=_parts(parts, unit, labels, len(graphs.classes)),
-        options={**described.options, **stated.plain, "parts": FOLD_PHRASE},
+        options={**described.options, **plain_options(stated), "parts": FOLD_PHRASE},
     )
     ranges = () if one else task.size_ranges(graphs.sizes)
     return GraphsOfRun({"graphs": digest, "one": one}, graphs, parts, ranges, record, path)

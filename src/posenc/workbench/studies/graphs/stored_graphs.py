@@ -82,8 +82,9 @@ def store_graphs(root: Path, path: Path, options: ReadingOptions) -> tuple[str, 
     """
     reader, _ = readers.find_reader(path, "graphs", options.format)
     files: list[Path] = reader.files(path, options)  # type: ignore[attr-defined]  # readers of graphs have it
-    contents = contents_digest(files, path, root / "data" / "file-digests.json")
-    digest = digest_of([contents, GRAPHS_VERSION, options.plain])
+    notes, single = root / "data" / "file-digests.json", not path.is_dir()
+    contents = [contents_digest([each], each if single else path, notes) for each in files]
+    digest = digest_of([contents, GRAPHS_VERSION, plain_options(options)])
     file = _path(root, digest)
     if not file.exists():
         graphs: GraphSet = readers.read(path, "graphs", options)
@@ -91,6 +92,18 @@ def store_graphs(root: Path, path: Path, options: ReadingOptions) -> tuple[str, 
         about = json.dumps({name: getattr(graphs, name) for name in sorted(text)})
         _save(file, {name: getattr(graphs, name) for name in ARRAYS} | {"about": np.array(about)})
     return digest, load_graphs(root, digest)
+
+
+def plain_options(options: ReadingOptions) -> dict[str, Any]:
+    """Stated options without the path of the table of nodes, whose contents are part of the digest.
+
+    Args:
+        options: The options.
+
+    Returns:
+        The options by name.
+    """
+    return {name: value for name, value in options.plain.items() if name != "labels"}
 
 
 def load_graphs(root: Path, digest: str) -> GraphSet:

@@ -123,7 +123,7 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
         return []
     names = FLAGS[record.kind]
     stated = {name: str(record.options[name]) for name in names if name in record.options}
-    if record.kind == "text":
+    if record.kind in ("text", "graphs"):
         stated |= record.files | _token_flag(record)
     flags = [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
     return flags + (["--drop"] if record.kind == "recordings" and "drop" in record.options else [])
