@@ -41,7 +41,7 @@ class GraphsOfRun(NamedTuple):
 
     Attributes:
         settings: Entry "data" of the settings.
-        graphs: The graphs of seed 0.
+        graphs: The graphs; of generated ones, some of seed 0.
         parts: Numbers of the items of each part of seed 0.
         ranges: Groups of graphs by size, for scores.
         record: Record of the data.
@@ -141,7 +141,9 @@ def _graphs(request: Request, store: Store, chosen: GraphsCondition, preset: Gra
     if chosen.graphs == "distances":
         options["sizes"] = list(dict.fromkeys(preset.sizes))
         ranges = tuple(task.SizeRange(size, size, size) for size in options["sizes"])
-    graphs, parts, _ = made_graphs(options, seed=0)
+    # The settings depend on the sizes of the graphs and not on their edges, so that a plan generates few graphs.
+    graphs, _, _ = made_graphs(options | dict.fromkeys(counts, 1), seed=0)
+    parts = Parts(*np.split(np.arange(sum(counts.values())), np.cumsum([*counts.values()])[:-1]))
     title = "skip-link graphs" if chosen.graphs == "skip links" else "random graphs with distances to a marked node"
     record = generated(title, options, _parts(parts, "graphs"))
     return GraphsOfRun(options, graphs, parts, ranges, record, None)
