@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from posenc import cli
 from posenc.workbench.data.readers import edge_table, read, tu_folder
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.tu_writer import write_tu_folder
 from posenc.workbench.files.user_files import UserFileError
 
 pytestmark = pytest.mark.bare
@@ -143,6 +146,22 @@ def test_edges_without_classes_name_the_flag(tmp_path: Path, capsys) -> None:
         cli.main(["run", "graphs", str(path), "--out", str(tmp_path / "runs")])
     assert leaving.value.code == 2
     assert "--labels nodes.csv" in capsys.readouterr().err
+
+
+def test_data_of_pytorch_geometric_are_written_and_read_again(tmp_path: Path) -> None:
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    data = [
+        SimpleNamespace(edge_index=edge_index, num_nodes=3, x=torch.eye(3) * n, y=torch.tensor([n])) for n in (1, 2)
+    ]
+    write_tu_folder(tmp_path / "two", data)
+    graphs = read(tmp_path / "two", "graphs", ReadingOptions())
+    assert (graphs.sizes.tolist(), graphs.classes) == ([3, 3], ("1", "2"))
+    assert np.array_equal(graphs.attributes, np.concatenate([np.eye(3), 2 * np.eye(3)]))
+    write_tu_folder(tmp_path / "values", data, [[0.5, 1.0], [1.5, 2.0]])
+    assert read(tmp_path / "values", "graphs", ReadingOptions()).answers.tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    for answers, sentence in (([1], "2 graphs have 1 answers"), ([1, 2], "holds files already")):
+        with pytest.raises(ValueError, match=sentence):
+            write_tu_folder(tmp_path / "two", data, answers)
 
 
 @pytest.mark.full

@@ -20,6 +20,7 @@ SHOWN, MOST_NODES = 3, 300
 SHADES: tuple[tuple[task.NodeView, int, str], ...] = (
     ("eigenvectors", 0, "first eigenvector"),
     ("eigenvectors", 1, "second eigenvector"),
+    ("walks", 2, "return after 3 steps"),
     ("walks", 3, "return after 4 steps"),
     ("degree", 0, "degree"),
     ("hops", 0, "distance from a node"),

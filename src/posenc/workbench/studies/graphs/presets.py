@@ -86,4 +86,5 @@ LIMITS = (
 PROTOCOL_LIMITS = (
     "Coordinates are eigenvectors with fixed signs and walks of 16 steps at most. Training does not flip signs at "
     "random, as the authors of Laplacian encodings do.",
+    "The predictions were written after a trial of one seed.",
 )

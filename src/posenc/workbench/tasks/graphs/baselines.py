@@ -26,6 +26,8 @@ MOST_DEGREE = 63
 MOST_ROWS = 20_000
 """Largest number of rows on which boosting is trained."""
 ITERATIONS = 100
+USUAL_LEAF, FEW_ROWS = 20, 100
+"""Fewest rows of a leaf as in scikit-learn, and the number of rows below which a leaf may have fewer."""
 
 
 def has_boosting() -> bool:
@@ -56,7 +58,7 @@ def boosted(name: str, graphs: GraphSet, parts: Parts, tested: NDArray[np.int64]
 
     columns = []
     for values in graphs.answers[train].T:
-        model = HistGradientBoostingRegressor(**_options(seed))
+        model = HistGradientBoostingRegressor(**_options(len(train), seed))
         model.fit(rows[train], values)
         columns.append(model.predict(rows[test]))
     return np.stack(columns, 1)
@@ -70,8 +72,9 @@ def answer_rows(graphs: GraphSet, items: NDArray[np.int64]) -> NDArray[np.int64]
     return np.concatenate([np.arange(offsets[item], offsets[item + 1]) for item in items.tolist()])
 
 
-def _options(seed: int) -> dict[str, Any]:
-    return {"max_iter": ITERATIONS, "early_stopping": False, "random_state": seed % 2**32}
+def _options(rows: int, seed: int) -> dict[str, Any]:
+    leaf = USUAL_LEAF if rows >= FEW_ROWS else max(1, rows // 10)
+    return {"max_iter": ITERATIONS, "early_stopping": False, "min_samples_leaf": leaf, "random_state": seed % 2**32}
 
 
 def _probabilities(
@@ -79,7 +82,7 @@ def _probabilities(
 ) -> NDArray[np.float64]:
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    model: Any = HistGradientBoostingClassifier(**_options(seed))
+    model: Any = HistGradientBoostingClassifier(**_options(len(rows), seed))
     made = np.zeros((len(tested), classes))
     if len(known := np.unique(labels)) == 1:
         made[:, known] = 1
