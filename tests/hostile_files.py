@@ -290,19 +290,16 @@ def _graph_readers() -> dict[str, Reader]:
     from posenc.workbench.data.reading_options import ReadingOptions
 
     def folder(path: Path) -> object:
-        return read(path.parent, "graphs", ReadingOptions())
-
-    def beside(path: Path) -> None:
         (path.parent / "X_graph_indicator.txt").write_text("1\n1\n2\n2\n")
         (path.parent / "X_graph_labels.txt").write_text("1\n2\n")
-        path.write_text("1, 2\n2, 1\n3, 4\n4, 3\n")
+        return read(path.parent, "graphs", ReadingOptions())
 
     def edges(path: Path) -> object:
         (path.parent / "nodes.csv").write_text("node,label\na,x\nb,y\n")
         return read(path, "graphs", ReadingOptions(format="edge-table", labels=str(path.parent / "nodes.csv")))
 
     return {
-        "TU folder": Reader("X_A.txt", beside, folder),
+        "TU folder": Reader("X_A.txt", texts("1, 2\n2, 1\n3, 4\n4, 3\n"), folder),
         "edges csv": Reader("a.csv", texts("source,target\na,b\nb,c\n"), edges),
     }
 

@@ -104,7 +104,7 @@ def _name(path: Path) -> str:
 def _file(name: Path, ending: str) -> Path:
     file = Path(f"{name}{ending}")
     if not file.exists():
-        raise UserFileError(f"{name.parent} has no {file.name}. A TU folder of graphs needs it: {WANTED}.")
+        raise UserFileError(f"{name.parent} has no {file.name}. A TU folder of graphs needs it.")
     return file
 
 
