@@ -222,6 +222,28 @@ def _readings_parquet(path: Path) -> None:
         connection.sql(f"SELECT * FROM (VALUES {values}) AS t(date, flow)").write_parquet(str(path))
 
 
+def _write_graphs(folder: Path, values: bool) -> None:
+    """Twelve small graphs, rings and paths by turns, as a TU folder."""
+    folder.mkdir()
+    edges, indicator, first = list[str](), list[str](), 1
+    for number in range(12):
+        size = 3 + number // 2 % 3
+        pairs = [(n, n + 1) for n in range(size - 1)] + [(0, size - 1)] * (number % 2)
+        edges += [f"{first + a}, {first + b}" for one, two in pairs for a, b in ((one, two), (two, one))]
+        indicator += [f"{number + 1}"] * size
+        first += size
+    answers = [f"{number / 2}" if values else f"{number % 2}" for number in range(12)]
+    files = {"A": edges, "graph_indicator": indicator, f"graph_{'attributes' if values else 'labels'}": answers}
+    files |= {"node_labels": [f"{number % 3}" for number in range(len(indicator))]}
+    for ending, lines in files.items():
+        (folder / f"{folder.name}_{ending}.txt").write_text("\n".join(lines) + "\n")
+
+
+def _edges(path: Path) -> None:
+    pairs = [(a, b) for a in range(20) for b in range(a) if (a % 2 == b % 2) and (a - b) % 3]
+    path.write_text("source,target\n" + "".join(f"n{a},n{b}\n" for a, b in pairs))
+
+
 WRITERS: dict[str, Callable[[Path], object]] = {
     "book.txt": lambda path: path.write_text(words(900)),
     "other.txt": lambda path: path.write_text(words(300, 1)),
@@ -255,6 +277,10 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "readings.csv": _readings,
     "shops.csv": _shops,
     "readings.parquet": _readings_parquet,
+    "molecules": lambda path: _write_graphs(path, values=False),
+    "energies": lambda path: _write_graphs(path, values=True),
+    "edges.csv": _edges,
+    "nodes.csv": lambda path: path.write_text("node,label\n" + "".join(f"n{n},{n % 2}\n" for n in range(20))),
     "photo.png": lambda path: image(path, 3),
     "solid.off": lambda path: path.write_text(CUBE),
     "scene": _scene,

@@ -23,6 +23,7 @@ from posenc.workbench import PageData, Request, RunResult, RunSpec, Store, draw_
 from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.model_loading import choose_run
 from posenc.workbench.studies.globe import execute as globe
+from posenc.workbench.studies.graphs import execute as graphs
 from posenc.workbench.studies.image_fit import execute as image_fit
 from posenc.workbench.studies.language import execute as language
 from posenc.workbench.studies.latin_squares import execute as latin_squares
@@ -45,6 +46,7 @@ __all__ = ["few_examples", "small_data"]
 
 VARIANTS = {
     "globe": "xyz",
+    "graphs": "rwse + messages",
     "gridpe": "GridPE",
     "image-fit": "multires",
     "language": "rope",
@@ -67,6 +69,7 @@ def _masked(module: Any) -> Callable[[RunSpec, Path, None], Any]:
 
 ON_DATA: dict[str, Callable[[RunSpec, Path, None], Any]] = {
     "globe": globe.build,
+    "graphs": graphs.build,
     "gridpe": classification.build,
     "image-fit": image_fit.ImageField,
     "language": language.build,

@@ -121,7 +121,8 @@ def look(
     Args:
         path: Your file or folder.
         format: Form to read your data as, where two are possible.
-        labels: CSV with the columns file and label, for a folder of images without class folders.
+        labels: CSV with the columns file and label, for a folder of images without class folders; or with the columns
+            node and label, for a table of edges.
         field: Field with the text in JSON Lines or Parquet.
         dtype: What a .bin file holds: bytes, or token ids of this type.
         features: Features of a point of clouds beside its coordinates, for the printed command.
@@ -135,7 +136,7 @@ def look(
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
-    from posenc.workbench.data.forms import forms_of, labeled_images_of, stated_form
+    from posenc.workbench.data.forms import forms_of, has_edges, labeled_images_of, stated_form
 
     options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
     options |= {"val": val, "tokenizer": tokenizer, "time": time, "id": id, "target": target, "unit": unit}
@@ -143,7 +144,7 @@ def look(
     if format is not None:
         forms = [stated_form(path, format)]
     else:
-        forms = forms_of(path) if labels is None else [labeled_images_of(labels)]
+        forms = forms_of(path) if labels is None or has_edges(path) else [labeled_images_of(labels)]
     for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())
@@ -171,6 +172,8 @@ def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> boo
         if form.contents != "arrays":
             print(f"  {data_description.unread('images', form.studies[0], where, flags)}")
         return True
+    if form.kind == "graphs":
+        return data_description.printed(lambda: data_description.record_lines(where, "graphs", stated))
     if form.kind == "series":
         return data_description.printed(lambda: data_description.series_lines(where, _of_kind(stated, "series")))
     for line in form.lines:

@@ -128,7 +128,8 @@ def run(
         retrain_changed: Train finished runs of this command again if source files that decide their results have
             changed. The earlier results are kept in the folder "replaced" of the store.
         format: Form to read your data as, where two are possible: a name that posenc data look PATH prints.
-        labels: CSV with the columns file and label, for a folder of images without class folders.
+        labels: CSV with the columns file and label, for a folder of images without class folders; or with the columns
+            node and label, for the edges of one graph.
         size: Side of your images in pixels, for gridpe and sc-pe. Default: that of the preset, 32 at quick.
         fit: How your images become square: crop (default) takes the middle, pad adds a border to the shorter side,
             resize changes the aspect ratio.

@@ -92,7 +92,8 @@ def run(
         retrain_changed: Train finished runs of the request again if source files that decide their results have
             changed. The earlier results are kept in the folder ``replaced`` of the store.
         format: Form to read your data as, where two are possible, such as "json-lines".
-        labels: CSV with the columns file and label, for a folder of images without class folders.
+        labels: CSV with the columns file and label, for a folder of images without class folders; or with the columns
+            node and label, for the edges of one graph.
         size: Side of your images in pixels, for gridpe and sc-pe. Default: that of the preset.
         fit: How your images become square: "crop" takes the middle, "pad" adds a border to the shorter side, "resize"
             changes the aspect ratio. Default: "crop".

@@ -49,7 +49,7 @@ class DatasetRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Record of a data set. Field names are stored.
 
     Attributes:
-        kind: Kind of the data: "images", "text", "recordings", "clouds", "series", "image", "shape", "scene",
+        kind: Kind of the data: "images", "text", "recordings", "clouds", "series", "graphs", "image", "shape", "scene",
             "raster" or "generated".
         name: Name of the file, folder, data set or generator. Outside the digest and the key.
         digest: Digest of all contents, 16 hexadecimal digits; of generated data, that of the generator's settings.

@@ -37,6 +37,7 @@ KIND_NAMES: Mapping[str, str] = MappingProxyType(
         "clouds": "point clouds",
         "recordings": "recordings",
         "series": "time series",
+        "graphs": "graphs",
     }
 )
 KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -46,13 +47,14 @@ KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "clouds": ("points",),
         "recordings": ("masked",),
         "series": ("series",),
+        "graphs": ("graphs",),
     }
 )
 """Kind of data that readers read to the studies that take it."""
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "format": ("text", "images", "clouds", "series"),
-        "labels": ("images",),
+        "format": ("text", "images", "clouds", "series", "graphs"),
+        "labels": ("images", "graphs"),
         "size": ("images",),
         "fit": ("images",),
         "background": ("images",),

@@ -24,6 +24,7 @@ OPTIONS = {
     "sc-pe": "--schemes plain --set own_steps=2",
     "points": "--schemes nope --set own_steps=2 --set points=8",
     "masked": "--schemes learned-0.1 --set epochs=2",
+    "graphs": "--schemes none --set epochs=2",
     "series": "--schemes none --set epochs=2 --set context=6 --set horizon=2",
     "image-fit": f"--schemes none {FIELDS} --set limit.steps=2",
     "shape-fit": f"--schemes none {FIELDS} --set steps=2 --set batch=64 --set pools.held=256",
@@ -64,7 +65,9 @@ def test_every_reader_is_in_the_table(tmp_path: Path, monkeypatch) -> None:
         folder = Path(name.replace("/", "-") + "-of")
         folder.mkdir()
         write(folder / name)
-        found |= {form for kind in ("text", "images", "clouds", "series") for form in matching(folder / name, kind)}
+        found |= {
+            form for kind in ("text", "images", "clouds", "series", "graphs") for form in matching(folder / name, kind)
+        }
         if (folder / name).is_dir():
             inside = [each for each in (folder / name).rglob("*") if each.is_file()]
             found |= {form for each in inside for form in matching(each, "clouds")}

@@ -20,6 +20,7 @@ from posenc.workbench.studies.scene import presets as scene_presets
 
 EVERY = studies.studies()
 SMALL: dict[str, dict[str, Any]] = {
+    "graphs": {"train": 20, "validation": 10, "test": 10, "sizes": "8,12"},
     "globe": {"train": 64, "held": 16, "band": 4},
     "masked": {"frames": 40, "test_frames": 8},
     "nmar": {"train_steps": 64, "test_steps": 16},

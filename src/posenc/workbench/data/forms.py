@@ -13,6 +13,7 @@ from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
     cifar_batches,
     cloud_folder,
+    edge_table,
     find_reader,
     idx_files,
     image_labels,
@@ -26,6 +27,7 @@ from posenc.workbench.data.readers import (
     series_table,
     text_folder,
     train_val_files,
+    tu_folder,
 )
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.recording_arrays import array_header, conversion_to_recordings
@@ -50,7 +52,7 @@ class Form(NamedTuple):
         name: The form with its counts, such as "class folders of images: 2 classes, 40 images".
         reason: What shows it, such as "it ends in .jsonl".
         studies: Ids of the studies that take it.
-        kind: Kind of its data if a reader inspects it: "text", "images", "clouds" or "series"; "" otherwise.
+        kind: Kind of its data if a reader inspects it: "text", "images", "clouds", "series" or "graphs"; "" otherwise.
         within: Path of the data, if it is another than that of the folder.
         contents: Data without a reader: "recordings", "mesh", "image", "scene" or "brain"; "arrays" for
             images that are arrays of pixels; "" otherwise.
@@ -81,10 +83,22 @@ def forms_of(path: Path) -> list[Form]:
     found = list(_of_folder(path) if path.is_dir() else _of_file(path))
     if not found:
         raise UserFileError(
-            f"{path} has nothing that a study takes: no text, image, mesh, table or recording. posenc list data names "
-            "what each study takes."
+            f"{path} has nothing that a study takes: no text, image, mesh, graph, table or recording. posenc list data "
+            "names what each study takes."
         )
     return found
+
+
+def has_edges(path: Path) -> bool:
+    """True if a path is a table of edges, whose nodes the option "labels" describes.
+
+    Args:
+        path: File or folder.
+
+    Returns:
+        True for a table of edges.
+    """
+    return path.is_file() and bool(edge_table.match(path))
 
 
 def labeled_images_of(labels: str) -> Form:
@@ -131,6 +145,8 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield Form("a mesh", f"it ends in {path.suffix}", ("shape-fit",), contents="mesh")
     elif name.endswith(".npz"):
         yield from _of_arrays(path)
+    elif reason := edge_table.match(path):
+        yield Form(edge_table.FORM, reason, KIND_STUDIES["graphs"], "graphs")
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
     elif (series := _of_series(path)) is not None:
@@ -212,6 +228,9 @@ def _of_arrays(path: Path) -> Iterator[Form]:
 def _of_folder(path: Path) -> Iterator[Form]:
     if (path / "transforms.json").exists():
         yield Form("a scene", "it has transforms.json", ("scene",), contents="scene")
+        return
+    if reason := tu_folder.match(path):
+        yield Form(tu_folder.FORM, reason, KIND_STUDIES["graphs"], "graphs")
         return
     for arrays in (idx_files, cifar_batches):
         if reason := arrays.match(path):

@@ -18,6 +18,7 @@ FLAGS = {
     "text": ("format", "field", "dtype"),
     "recordings": ("fill", "blocks"),
     "series": ("format", "time", "id", "target", "unit"),
+    "graphs": ("format",),
 }
 """Kind of data to the options of its record that are flags of a command."""
 
@@ -122,7 +123,7 @@ def reading_flags(record: DatasetRecord | None) -> list[str]:
         return []
     names = FLAGS[record.kind]
     stated = {name: str(record.options[name]) for name in names if name in record.options}
-    if record.kind == "text":
+    if record.kind in ("text", "graphs"):
         stated |= record.files | _token_flag(record)
     flags = [word for name, value in stated.items() for word in (f"--{name}", quote(value))]
     return flags + (["--drop"] if record.kind == "recordings" and "drop" in record.options else [])

@@ -1,0 +1,174 @@
+"""Readers of graphs: TU folders and tables of edges, what they leave out, and one sentence for each fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from posenc import cli
+from posenc.workbench.data.readers import edge_table, read, tu_folder
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.tu_writer import write_tu_folder
+from posenc.workbench.files.user_files import UserFileError
+
+pytestmark = pytest.mark.bare
+
+WHOLE = {
+    "A": "1, 2\n2, 1\n2, 3\n3, 2\n4, 5\n5, 4\n",
+    "graph_indicator": "1\n1\n1\n2\n2\n",
+    "graph_labels": "1\n-1\n",
+    "node_labels": "6\n6\n8\n6\n8\n",
+    "node_attributes": "0.5, 1\n1, 1\n2, 0\n0, 0\n1, 3\n",
+}
+"""Endings of the files of a TU folder to their contents: a path of three nodes and one of two."""
+
+
+def tu(folder: Path, **changes: str | None) -> Path:
+    folder.mkdir()
+    for ending, text in {**WHOLE, **changes}.items():
+        if text is not None:
+            (folder / f"X_{ending}.txt").write_text(text)
+    return folder
+
+
+def tables(folder: Path, edges: str, nodes: str) -> tuple[Path, ReadingOptions]:
+    (folder / "edges.csv").write_text(edges)
+    (folder / "nodes.csv").write_text(nodes)
+    return folder / "edges.csv", ReadingOptions(labels=str(folder / "nodes.csv"))
+
+
+def test_a_whole_folder(tmp_path: Path) -> None:
+    graphs = read(tu(tmp_path / "X"), "graphs", ReadingOptions())
+    assert graphs.sizes.tolist() == [3, 2]
+    assert graphs.edges.tolist() == [[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]]
+    assert (graphs.classes, graphs.answers.tolist()) == (("-1", "1"), [1, 0])
+    assert (graphs.color_names, graphs.colors.tolist()) == (("6", "8"), [0, 0, 1, 0, 1])
+    assert graphs.attributes[2].tolist() == [2, 0]
+    assert graphs.left_out == ()
+    assert tu_folder.inspect(tmp_path / "X", ReadingOptions()).parts[0].counts == {"graphs": 2, "nodes": 5, "edges": 3}
+
+
+def test_values_to_predict(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "X", graph_labels=None, graph_attributes="0.5, 2\n1.5, 3\n")
+    graphs = read(folder, "graphs", ReadingOptions())
+    assert (graphs.answer, graphs.outputs, graphs.answers.tolist()) == ("value of a graph", 2, [[0.5, 2], [1.5, 3]])
+
+
+def test_an_indicator_out_of_order_is_sorted_and_said(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "X", graph_indicator="2\n2\n2\n1\n1\n")
+    graphs = read(folder, "graphs", ReadingOptions())
+    assert graphs.sizes.tolist() == [2, 3]
+    assert graphs.edges.tolist() == [[0, 1, 2, 3, 3, 4], [1, 0, 3, 2, 4, 3]]
+    assert graphs.colors.tolist() == [0, 1, 0, 0, 1]
+    assert graphs.left_out == (
+        "Sorted by graph: X_graph_indicator.txt goes back to an earlier graph, first in line 4.",
+    )
+
+
+def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_path: Path) -> None:
+    changes = {"graph_indicator": "1\n1\n1\n3\n4\n", "graph_labels": "1\n9\n2\n2\n9\n", "A": "1, 2\n2, 3\n3, 3\n1, 2\n"}
+    graphs = read(tu(tmp_path / "X", **changes), "graphs", ReadingOptions())
+    assert graphs.sizes.tolist() == [3, 1, 1]
+    assert graphs.classes == ("1", "2"), "the labels of graphs without nodes are no classes"
+    assert graphs.left_out == (
+        "Left out: 1 edges that join a node to itself.",
+        "Left out: 1 edges that are given twice.",
+        "Left out: 2 graphs without nodes, first graph 2.",
+        "2 graphs have one node.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"graph_labels": None}, "has neither X_graph_labels.txt nor X_graph_attributes.txt"),
+        ({"graph_indicator": None}, "has no X_graph_indicator.txt"),
+        (
+            {"graph_labels": "1\n"},
+            r"X_graph_indicator\.txt, line 4 has the graph 2, and X_graph_labels.txt has 1 lines",
+        ),
+        ({"A": "1, 2\n2, 9\n"}, r"X_A\.txt, line 2 names the node 9, and the indicator has 5 lines"),
+        ({"A": "1, 2\n\n3, 4\n"}, r"X_A\.txt, line 3 joins the nodes 3 and 4 of the graphs 1 and 2"),
+        ({"A": "1, 2\n2\n"}, r"X_A\.txt, line 2: '2' is not 2 numbers divided by commas"),
+        ({"A": "0, 2\n"}, r"X_A\.txt, line 1: 0 is not the number of a node, which counts from 1"),
+        ({"A": ""}, r"X_A\.txt is empty"),
+        ({"graph_indicator": "1\n1.5\n1\n2\n2\n"}, r"line 2: 1\.5 is not the number of a graph"),
+        ({"node_labels": "1\n"}, r"X_node_labels\.txt has 1 lines, and there are 5 nodes"),
+        ({"node_attributes": "1\n2\nnan\n4\n5\n"}, r"X_node_attributes\.txt, line 3: 'nan' is not 1 number"),
+        ({"graph_labels": None, "graph_attributes": "1\nx\n"}, r"X_graph_attributes\.txt, line 2: 'x' is not 1 number"),
+    ],
+)
+def test_a_fault_of_a_folder_is_one_sentence_with_file_and_line(changes, sentence, tmp_path: Path) -> None:
+    with pytest.raises(UserFileError, match=sentence):
+        read(tu(tmp_path / "X", **changes), "graphs", ReadingOptions())
+
+
+def test_one_graph_with_classes_of_its_nodes(tmp_path: Path) -> None:
+    nodes = "name,age,label,town\na,1,x,here\nb,2,y,here\nc,3,,there\nlone,4,x,there\n"
+    path, options = tables(tmp_path, "source,target\na,b\nb,c\nc,d\n", nodes)
+    graph = read(path, "graphs", options)
+    assert graph.sizes.tolist() == [5]
+    assert (graph.classes, graph.answers.tolist()) == (("x", "y"), [0, 1, -1, 0, -1])
+    assert graph.attributes[:, 0].tolist() == [1, 2, 3, 4, 0]
+    assert graph.left_out == (
+        "Not read: the columns town of nodes.csv, which are no numbers.",
+        "2 of 5 nodes have no class: they are read, and neither trained nor scored.",
+        "1 nodes have no edge.",
+    )
+    assert edge_table.match(tmp_path / "edges.csv")
+    assert not edge_table.match(tmp_path / "nodes.csv")
+
+
+@pytest.mark.parametrize(
+    ("edges", "nodes", "sentence"),
+    [
+        ("source,target\na,\n", "node,label\na,x\n", r"edges\.csv, line 2 names one node"),
+        ("source,target\na,b,c\n", "node,label\na,x\n", r"edges\.csv, line 2 has 3 cells"),
+        ("source,target\n", "node,label\na,x\n", r"edges\.csv has no line below its header"),
+        ("source,target\na,b\n", "node,kind\na,x\n", r"nodes\.csv names the columns node, kind\. Name .* label"),
+        ("source,target\na,b\n", "node,label\na,x\na,y\n", r"nodes\.csv, line 3 lists the node 'a' of line 2 again"),
+        ("source,target\na,b\n", "node,label\nc,x\n", r"no node of .*nodes\.csv has an edge in .*edges\.csv"),
+    ],
+)
+def test_a_fault_of_the_tables_is_one_sentence(edges, nodes, sentence, tmp_path: Path) -> None:
+    path, options = tables(tmp_path, edges, nodes)
+    with pytest.raises(UserFileError, match=sentence):
+        read(path, "graphs", options)
+
+
+def test_edges_without_classes_name_the_flag(tmp_path: Path, capsys) -> None:
+    path, _ = tables(tmp_path, "source,target\na,b\n", "node,label\na,x\n")
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["run", "graphs", str(path), "--out", str(tmp_path / "runs")])
+    assert leaving.value.code == 2
+    assert "--labels nodes.csv" in capsys.readouterr().err
+
+
+def test_data_of_pytorch_geometric_are_written_and_read_again(tmp_path: Path) -> None:
+    edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    data = [
+        SimpleNamespace(edge_index=edge_index, num_nodes=3, x=torch.eye(3) * n, y=torch.tensor([n])) for n in (1, 2)
+    ]
+    write_tu_folder(tmp_path / "two", data)
+    graphs = read(tmp_path / "two", "graphs", ReadingOptions())
+    assert (graphs.sizes.tolist(), graphs.classes) == ([3, 3], ("1", "2"))
+    assert np.array_equal(graphs.attributes, np.concatenate([np.eye(3), 2 * np.eye(3)]))
+    write_tu_folder(tmp_path / "values", data, [[0.5, 1.0], [1.5, 2.0]])
+    assert read(tmp_path / "values", "graphs", ReadingOptions()).answers.tolist() == [[0.5, 1.0], [1.5, 2.0]]
+    for answers, sentence in (([1], "2 graphs have 1 answers"), ([1, 2], "holds files already")):
+        with pytest.raises(ValueError, match=sentence):
+            write_tu_folder(tmp_path / "two", data, answers)
+
+
+@pytest.mark.full
+def test_a_folder_of_a_million_edges(tmp_path: Path) -> None:
+    count = 1000
+    pairs = np.random.default_rng(0).integers(1, count + 1, (1_000_000, 2))
+    text = "\n".join(f"{a}, {b}" for a, b in pairs.tolist())
+    changes = {"node_labels": None, "node_attributes": None, "graph_labels": "1\n", "A": text}
+    graphs = read(tu(tmp_path / "X", graph_indicator="1\n" * count, **changes), "graphs", ReadingOptions())
+    assert graphs.edges.shape[1] > 900_000 * 0.6
