@@ -39,12 +39,8 @@ NEW_VALUES: Mapping[str, Any] = {
     "w": "0.1,0.2", "within": "0.1,0.2", "between": "0.001,0.002", "resolution": 24, "window": 48, "recall.window": 48,
     "sweep_parameters": "9000", "smaller_parameters": "9000", "levels": 4, "coarsest": 3, "optimizer": "sgd",
     "train_images": 30, "images": 30, "longest_side": 20, "held_out_side": 20, "train": 400, "sigmas": "0.01,0.35",
-<<<<<<< HEAD
     "finest": 24, "points.heads": 1, "needles": 4, "language.key_heads": 1,
-=======
-    "finest": 24, "points.heads": 1, "needles": 5,
     "graphs.heads": 2, "graphs.train": 50, "graphs.sizes": "8,12", "graphs.validation": 20, "graphs.test": 20,
->>>>>>> w3
     "series.heads": 1, "context": 20, "horizon": 4, "readings": 300, "series": 3,
     "recall.max_multiple": 4, "evaluations": 2,
 }  # fmt: skip
