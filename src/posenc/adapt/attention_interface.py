@@ -148,7 +148,12 @@ class Call:
         kept = self.kept
         if not new and kept is not None:
             kept = values[..., 1:].unflatten(-1, shape).movedim(1, 2)
-        if not new and not self.scheme.claims.cacheable:
+        if not new and self.scheme.exact == "model":
+            raise ValueError(
+                f"this {type(self.scheme).__name__} reads the whole text again when its frequencies change, which a "
+                "cache of transformers cannot do. Generate with use_cache=False, or build it with exact='keys'."
+            )
+        if not new and not self.scheme.claims.cacheable and self.scheme.exact is None:
             raise ValueError(f"{type(self.scheme).__name__} has no cached form: generate with use_cache=False.")
 
         def relate() -> Any:
@@ -156,10 +161,10 @@ class Call:
                 return self.where, self.where, self.scheme.relate(self.where, self.where), {}
             places = values[..., :1].detach() / SCALE
             ids = passed.ids.expand(len(places), -1)
-            where_q, where_k = (
-                self.scheme.prepare(Positions(at[0] if len(places) == 1 else at)) for at in (ids[..., None], places)
-            )
-            return where_q, where_k, self.scheme.relate(where_q, where_k), {}
+            positions = [Positions(at[0] if len(places) == 1 else at) for at in (ids[..., None], places)]
+            scheme = self.scheme.for_texts(*positions)
+            where_q, where_k = (scheme.prepare(pos) for pos in positions)
+            return where_q, where_k, scheme.relate(where_q, where_k), {}
 
         return *passed.shared((self.number, values.shape[1]), self.layer, relate), kept
 
