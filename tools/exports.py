@@ -4,7 +4,8 @@ python tools/exports.py                     measures each scheme of the catalogu
 python tools/exports.py GridPE Sinusoid     measures some schemes and prints their rows
 
 Each scheme is measured on its first example that acts somewhere, in attention of four query heads and two key heads
-where it can. Its parameters are moved by random numbers, because some are zero before training.
+where it can. Its parameters are moved by random numbers, because some are zero before training. A page may be made of
+rows of several runs.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def inputs(scheme: Scheme, tokens: int, key_heads: int) -> tuple[Tensor, ...]:
         at = 0.1 + 0.05 * at
     q = torch.randn(2, heads, tokens, width, generator=generator)
     k, v = torch.randn(2, 2, key_heads, tokens, width, generator=generator)
-    x = torch.randn(2, tokens, int(getattr(scheme, "dim", 0)) or 6, generator=generator)
+    wide = len(next(scheme.parameters())) if "mix" in scheme.claims.sites else int(getattr(scheme, "dim", 0)) or 6
+    x = torch.randn(2, tokens, wide, generator=generator)
     return q, k, v, x, at
 
 
