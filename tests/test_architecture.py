@@ -37,7 +37,7 @@ LAYERS = (
     ("scheme",),
     ("kernels",),
     ("schemes",),
-    ("lookup.own_scheme",),
+    ("length_rope", "lookup.own_scheme"),
     ("lookup.own_files",),
     ("attention", "lookup.scheme_text", "lookup.cited_functions"),
     ("models",),

@@ -11,6 +11,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,10 @@ def run_block(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)  # a block may write files
     if "from transformers import" in code:  # what posenc adapts it does not need
         pytest.importorskip("transformers")
+    if "from torch_geometric" in code:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its import warns of torch.jit.script
+            pytest.importorskip("torch_geometric.nn", reason="pip install --no-deps torch-geometric xxhash")
     path = tmp_path / "readme_block.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location("readme_block", path)

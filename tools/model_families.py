@@ -1,4 +1,4 @@
-"""Table of transformers' model families with the encodings that posenc can put into them: docs/models.md.
+"""Table of model families of transformers and timm with the encodings that posenc can put into them: docs/models.md.
 
 python tools/model_families.py            measures and writes docs/models.md (two minutes)
 python tools/model_families.py --check    fails if docs/models.md has other families or outcomes
@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from posenc import ALiBi, Sinusoid, __version__
-from posenc.adapt import learned_table, llama, replace_table, resize_table, saved_class
+from posenc import ALiBi, Positions, Sinusoid, __version__, grid
+from posenc.adapt import learned_table, llama, replace_table, resize_table, saved_class, vision_transformer
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
@@ -65,6 +65,16 @@ TABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "ViT": ("ViTModel", {"image_size": 32, "patch_size": 8}),
 }  # fmt: skip
 """Families with a learned table, and some without: the class, and sizes of it."""
+
+VISION: dict[str, dict[str, Any]] = {
+    "vit_tiny_patch16_224": {}, "deit_tiny_patch16_224": {}, "deit_tiny_distilled_patch16_224": {},
+    "deit3_small_patch16_224": {}, "vit_base_patch16_siglip_224": {}, "vit_base_patch16_clip_224": {},
+    "vit_small_patch14_reg4_dinov2": {}, "vit_small_patch16_dinov3": {}, "eva02_tiny_patch14_224": {},
+    "beit_base_patch16_224": {}, "beitv2_base_patch16_224": {}, "vit_small_patch16_rope_224": {}, "cait_xxs24_224": {},
+    "swin_tiny_patch4_window7_224": {"depths": (1, 1), "num_heads": (2, 2)}, "pvt_v2_b0": {}, "twins_svt_small": {},
+}  # fmt: skip
+"""Models of timm, and sizes of them besides width, depth and heads."""
+SMALL_VISION: dict[str, Any] = {"embed_dim": 48, "depth": 2, "num_heads": 2, "num_classes": 5}
 
 
 class Row(NamedTuple):
@@ -132,6 +142,40 @@ def table_row(family: str) -> Row:
     return Row(family, tuple(map(_outcome, (read, repeated, replaced))))
 
 
+def vision_row(name: str) -> Row:
+    """Measure a model of timm: a table of rows, rows of a scheme in its place, and another image size."""
+    timm = importlib.import_module("timm")
+    patch = 14 if "patch14" in name else 16
+    sizes = {"img_size": 4 * patch} | ({} if name.startswith(("pvt", "twins")) else SMALL_VISION) | VISION[name]
+    sizes = {key: value for key, value in sizes.items() if not ("swin" in name and key in ("depth", "img_size"))}
+
+    def made() -> Any:
+        torch.manual_seed(0)
+        return timm.create_model(name, **({} if name.startswith(("pvt", "twins")) else sizes)).eval()
+
+    def seen(model: Any, side: int) -> torch.Tensor:
+        with torch.no_grad():
+            return model.forward_features(torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(0)))
+
+    def replaced() -> float:
+        ours, theirs = vision_transformer(made(), Sinusoid(48, axes=2)), made()
+        prefix = theirs.pos_embed.shape[1] - 16
+        pos = grid(4, 4)
+        placed = torch.arange(prefix + 16) >= prefix
+        scheme = Sinusoid(48, axes=2)
+        rows = scheme.embed(scheme.prepare(Positions(torch.cat([pos.coords[:prefix] * 0, pos.coords]), placed)))
+        assert _difference(seen(ours, 4 * patch), seen(theirs, 4 * patch)) > ALLOWED
+        theirs.pos_embed.data = rows[None].to(theirs.pos_embed.dtype)
+        return _difference(seen(ours, 4 * patch), seen(theirs, 4 * patch))
+
+    def resized() -> float:
+        ours, theirs = vision_transformer(made(), image=6 * patch), made()
+        theirs.set_input_size(img_size=6 * patch)
+        return _difference(seen(ours, 6 * patch), seen(theirs, 6 * patch))
+
+    return Row(name, tuple(map(_outcome, (replaced, resized))))
+
+
 def _logits(model: Any, ids: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return model(ids, use_cache=False).logits
@@ -179,13 +223,23 @@ def document() -> str:
     transformers.utils.logging.disable_progress_bar()
     rotary = [rotary_row(family) for family in ROTARY]
     tables = [table_row(family) for family in TABLES]
+    timm, vision = vision_rows()
     return HEAD.format(version=transformers.__version__, own=__version__) + TEMPLATE.format(
         rotary=as_text(rotary, ("own rotation", "ALiBi, generating", "ALiBi, from files")),
         tables=as_text(tables, ("read and written", "repeated", "replaced, from files")),
+        timm=timm,
+        vision=as_text(vision, ("rows of a scheme", "another image size")),
     )
 
 
-HEAD = """# Models of transformers
+def vision_rows() -> tuple[str, list[Row]]:
+    """The version of timm, and a row for each of its models."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    sys.meta_path.append(importlib.import_module("stand_in").StandIn())  # last: a real torchvision is found first
+    return importlib.import_module("timm").__version__, [vision_row(name) for name in VISION]
+
+
+HEAD = """# Models of transformers and timm
 
 Each family was tried on one tiny model with random weights (transformers {version}, float32, CPU): the largest
 difference of logits, or of the last hidden states, between two computations of the same encoding. At most 1e-05 is
@@ -205,7 +259,15 @@ TEMPLATE = """## Models that rotate
 * **repeated**: `resize_table(model, 2 * length)`, for a text of the old length against the model before.
 * **replaced, from files**: `replace_table(model, Sinusoid(width))`, then `save_pretrained` and `from_pretrained`.
 
-{tables}"""
+{tables}
+## Vision transformers of timm
+
+Models of timm {timm} with two blocks of width 48 and 4 x 4 patches.
+
+* **rows of a scheme**: `vision_transformer(model, Sinusoid(48, axes=2))` against those rows, written into the table.
+* **another image size**: `vision_transformer(model, image=..)`, to 6 x 6 patches, against timm's `set_input_size`.
+
+{vision}"""
 
 
 def outcomes(text: str) -> list[str]:

@@ -26,6 +26,7 @@ EXPORTS = {
     "graph_batch": ("GraphBatch",),
     "graph_data.builders": ("graph", "graphs"),
     "graph_data.edges": ("Graph", "as_graph"),
+    "length_rope": ("LengthRoPE",),
     "multimodal_positions": ("multimodal",),
     "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),

@@ -166,15 +166,15 @@ def attend_at(
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     _refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
+    scheme = scheme.for_texts(q_pos, k_pos)
     where_q = scheme.prepare(q_pos)
     where_k = where_q if k_pos is q_pos else scheme.prepare(k_pos)
     pair = scheme.relate(where_q, where_k)
     kept = None if x is None else scheme.keep(x, where_k)
+    rule = mask
     if causal:
         attention_mask.refuse_mask(mask)
         rule = attention_mask.causal_mask(q.shape[-2], k.shape[-2], mask, q.device)
-    else:
-        rule = mask
     return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=rule, scale=scale, backend=backend)
 
 

@@ -16,7 +16,7 @@ of a long text.
     from_span    geometric, from the shortest to the longest period of the data
 
 No schedule has a state. A schedule that depends on a length takes it as an argument. If the length changes during
-decoding, cached keys no longer match.
+decoding, cached keys no longer match; ``posenc.LengthRoPE`` keeps them right.
 """
 
 from __future__ import annotations

@@ -155,6 +155,9 @@ class Scheme(nn.Module, abc.ABC):
             that reads coordinates alone.
         graph_view: View of ``posenc.graph`` whose coordinates the scheme reads, which its errors name. None, the
             default, for other positions.
+        exact: What a cache keeps exact when ``for_texts`` changes the frequencies of the text that it holds: "model"
+            reads the text again, "keys" rotates the cached keys. None, the default, for a scheme whose map of a token
+            does not depend on the length of the text.
         draws: Names of counter buffers, for a scheme that draws random numbers at every ``prepare``. Equal counts give
             equal draws.
         faults: Contract checks that the scheme is known to fail, because it reproduces released code, with the reason:
@@ -196,6 +199,7 @@ class Scheme(nn.Module, abc.ABC):
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
     graph_reads: frozenset[Literal["hops", "eigenvalues"]] = frozenset()
     graph_view: ClassVar[Literal["eigenvectors", "walks", "hops"] | None] = None
+    exact: Literal["model", "keys"] | None = None
     draws: tuple[str, ...] = ()
     faults: Mapping[str, str] = MappingProxyType({})
     claims: Claims
@@ -299,6 +303,21 @@ class Scheme(nn.Module, abc.ABC):
         Raises:
             ValueError: If the scheme cannot read ``pos``: number of axes, range of positions, device.
         """
+
+    def for_texts(self, *positions: Positions) -> Scheme:
+        """The scheme for given texts, where its map of a token depends on the length of the text.
+
+        A model calls it with the positions of all queries and keys, before ``prepare``. The default returns the scheme
+        itself.
+
+        Args:
+            *positions: Positions of queries and of keys. Each sample is one text, of the length of its largest position
+                plus 1.
+
+        Returns:
+            A scheme with the frequencies of those texts, or the scheme itself.
+        """
+        return self
 
     def relate(self, where_q: Where, where_k: Where) -> Pair:
         """Compute everything that depends on pairs of a query and a key, such as distances or buckets.

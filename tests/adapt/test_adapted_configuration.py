@@ -111,10 +111,6 @@ def test_every_kind_of_rotation_in_both_spellings(spelling, inside, length, want
             {"rope_theta": 1e4, "rope_scaling": {"type": "linear", "rope_type": "yarn", "factor": 2.0}},
             r"rope_type and type of this configuration differ: linear, yarn",
         ),
-        (
-            {"rope_theta": 1e4, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-            r"kind 'dynamic' depends on the length of the text: pass length=\.\., that of the longest text",
-        ),
     ],
 )
 def test_a_configuration_that_is_not_understood_is_refused_by_name(options, sentence):

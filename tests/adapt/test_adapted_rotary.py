@@ -194,6 +194,8 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
     with pytest.raises(ValueError, match=r"rotates channels i and i \+ 4"):
         llama(model, RoPE(8))
     assert torch.equal(model.rotary_emb.inv_freq, slow)
+    with pytest.raises(ValueError, match=r"This rotation depends on the length of the text: pass length=\.\."):
+        llama(model)
     llama(model, length=128)
     torch.testing.assert_close(model(x, ids), before, atol=1e-5, rtol=1e-5)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import full_except
+
 pytestmark = [pytest.mark.oracles, pytest.mark.bare]
 pytest.importorskip("transformers")
 
@@ -38,9 +40,12 @@ PARTS = {
 }
 
 
-@pytest.mark.parametrize("section", PARTS)
+OF_TIMM = "Vision transformers of timm"
+
+
+@pytest.mark.parametrize("section", [*PARTS, OF_TIMM])
 def test_the_page_lists_each_family(section):
-    assert list(listed(section)) == list(PARTS[section][0])
+    assert list(listed(section)) == list(tool.VISION if section == OF_TIMM else PARTS[section][0])
 
 
 @pytest.mark.parametrize(
@@ -52,8 +57,17 @@ def test_the_page_lists_each_family(section):
     ],
 )
 def test_a_family_is_as_the_page_says(section, family):
-    row = PARTS[section][1](family)
-    for value, cell in zip(row.values, listed(section)[family], strict=True):
+    compare(PARTS[section][1](family), section)
+
+
+@pytest.mark.parametrize("name", full_except(tool.VISION, "vit_tiny_patch16_224"))
+def test_a_model_of_timm_is_as_the_page_says(timm, name):
+    compare(tool.vision_row(name), OF_TIMM)
+
+
+def compare(row, section):
+    """Refusals are those of the page, and differences are small here and there."""
+    for value, cell in zip(row.values, listed(section)[row.family], strict=True):
         if isinstance(value, str):
             assert value == cell
         else:

@@ -7,13 +7,15 @@
     saved_class(path).from_pretrained(path)              such a model, after save_pretrained
     replace_table(model, Sinusoid(768), length=2048)     the position table of GPT-2, BERT and others
     vision_transformer(model, Sinusoid(384, axes=2))     the position table of a timm ViT
+    AddNodeEncoding(RWSE(64, axes=16))                   a transform of PyTorch Geometric's data
 
-Each function changes the model in place and returns it. No function imports transformers or timm. It looks for the
-modules that such a model has, and raises ValueError with the name of a missing one.
+Each function changes the model in place and returns it. No function imports transformers, timm or PyTorch Geometric. It
+looks for the modules that such a model has, and raises ValueError with the name of a missing one.
 """
 
 from posenc.adapt.attention import Attention, multihead
 from posenc.adapt.configuration import configured
+from posenc.adapt.graph_transform import AddNodeEncoding
 from posenc.adapt.position_tables import learned_table, replace_table, resize_table
 from posenc.adapt.rotary import llama
 from posenc.adapt.saved_scheme import saved_class
@@ -21,6 +23,7 @@ from posenc.adapt.swap import swap
 from posenc.adapt.vision import vision_transformer
 
 __all__ = [
+    "AddNodeEncoding",
     "Attention",
     "configured",
     "learned_table",

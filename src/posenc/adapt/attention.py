@@ -96,9 +96,12 @@ class Attention(nn.Module):
         """
         alone, first = query.dim() == 2, self.batch_first or query.dim() == 2
         q, k, v = (t[None] if alone else t if first else t.transpose(0, 1) for t in (query, key, value))
-        where_q = self.scheme.prepare(self._positions(q, "queries"))
-        where_k = where_q if query is key else self.scheme.prepare(self._positions(k, "keys"))
-        pair, kept = self.scheme.relate(where_q, where_k), self.scheme.keep(k, where_k)
+        q_pos = self._positions(q, "queries")
+        k_pos = q_pos if query is key else self._positions(k, "keys")
+        scheme = self.scheme.for_texts(q_pos, k_pos)
+        where_q = scheme.prepare(q_pos)
+        where_k = where_q if query is key else scheme.prepare(k_pos)
+        pair, kept = scheme.relate(where_q, where_k), scheme.keep(k, where_k)
         q, k, v = (t.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for t in self._projected(q, k, v))
         if is_causal and attn_mask is None:
             raise ValueError("is_causal only describes attn_mask; pass that mask too, or use a causal scheme.")

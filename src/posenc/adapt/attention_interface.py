@@ -130,10 +130,8 @@ class Call:
     def attend(self, q: Tensor, wide: Tensor, v: Tensor, mask: Any, scale: float, dropout: float) -> Tensor:
         """Head outputs ``(B, H, Q, D)`` of queries and of keys with positions."""
         self.forward_pass.reached.add(self.layer)
-        shape = () if self.kept is None else (self.kept.shape[1], *self.kept.shape[3:])
-        count = 1 + (0 if self.kept is None else torch.Size(shape).numel())
-        k, values = key_channels.separate(wide, q.shape[-1], count)
-        where_q, where_k, pair, made, kept = self._related(q, values, shape)
+        where_q, where_k, pair, made, kept = self._related(q, wide)
+        k = wide[..., : q.shape[-1]]
         if dropout:
             return attend_with_weights(
                 q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, dropout=dropout, scale=scale
@@ -142,26 +140,35 @@ class Call:
             q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, made=(made, self.layer)
         )
 
-    def _related(self, q: Tensor, values: Tensor, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    def _related(self, q: Tensor, wide: Tensor) -> tuple[Any, ...]:
         """Prepared positions of queries and keys, their relation, a dictionary to share biases, and ``keep``."""
-        passed, new = self.forward_pass, values.shape[1] == q.shape[2]
-        kept = self.kept
+        passed, new, kept = self.forward_pass, wide.shape[2] == q.shape[2], self.kept
+        shape = () if kept is None else (kept.shape[1], *kept.shape[3:])
+
+        def numbers() -> Tensor:  # read by the first layer only, unless the scheme keeps values of each layer
+            return key_channels.separate(wide, q.shape[-1], 1 + (torch.Size(shape).numel() if shape else 0))[1]
+
         if not new and kept is not None:
-            kept = values[..., 1:].unflatten(-1, shape).movedim(1, 2)
-        if not new and not self.scheme.claims.cacheable:
+            kept = numbers()[..., 1:].unflatten(-1, shape).movedim(1, 2)
+        if not new and self.scheme.exact == "model":
+            raise ValueError(
+                f"this {type(self.scheme).__name__} reads the whole text again when its frequencies change, which a "
+                "cache of transformers cannot do. Generate with use_cache=False, or build it with exact='keys'."
+            )
+        if not new and not self.scheme.claims.cacheable and self.scheme.exact is None:
             raise ValueError(f"{type(self.scheme).__name__} has no cached form: generate with use_cache=False.")
 
         def relate() -> Any:
             if new:
                 return self.where, self.where, self.scheme.relate(self.where, self.where), {}
-            places = values[..., :1].detach() / SCALE
+            places = numbers()[..., :1].detach() / SCALE
             ids = passed.ids.expand(len(places), -1)
-            where_q, where_k = (
-                self.scheme.prepare(Positions(at[0] if len(places) == 1 else at)) for at in (ids[..., None], places)
-            )
-            return where_q, where_k, self.scheme.relate(where_q, where_k), {}
+            positions = [Positions(at[0] if len(places) == 1 else at) for at in (ids[..., None], places)]
+            scheme = self.scheme.for_texts(*positions)
+            where_q, where_k = (scheme.prepare(pos) for pos in positions)
+            return where_q, where_k, scheme.relate(where_q, where_k), {}
 
-        return *passed.shared((self.number, values.shape[1]), self.layer, relate), kept
+        return *passed.shared((self.number, wide.shape[2]), self.layer, relate), kept
 
 
 class PositionedCache:

@@ -11,10 +11,11 @@ from torch import Tensor
 from posenc.adapt.configuration_keys import ROPE_KEYS, TRAINED_LENGTH, check_value, refuse_unknown_keys, value_of
 from posenc.frequencies import Frequencies, dynamic_ntk, geometric, linear, llama3, longrope, proportional, yarn
 from posenc.kernels.rotary import Pairing
+from posenc.length_rope import LengthRoPE
 from posenc.schemes.rope import RoPE
 
 
-def configured(config: Any, *, length: int | None = None, pairing: Pairing = "half") -> RoPE:
+def configured(config: Any, *, length: int | None = None, pairing: Pairing = "half") -> RoPE | LengthRoPE:
     """The RoPE that a transformers configuration describes.
 
     It reads the old format (``rope_theta``, ``rope_scaling``) and the new one (``rope_parameters``). It ignores no key
@@ -22,13 +23,13 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
 
     Args:
         config: A configuration of transformers, or any object with the same attributes.
-        length: Length in tokens of the longest text that the model will read. The kinds "dynamic" and "longrope" need
-            it if their frequencies depend on it. Default None.
+        length: Length in tokens of the longest text that the model will read. It fixes the frequencies of the kinds
+            "dynamic" and "longrope". Default None: their frequencies depend on the length of each text.
         pairing: Pairs of channels that the model rotates together, "half" (default) or "interleaved". No configuration
             states it; ``llama`` measures it.
 
     Returns:
-        The scheme.
+        RoPE; for the kinds "dynamic" and "longrope" without ``length`` LengthRoPE, which keeps cached keys exact.
 
     Raises:
         ValueError: If the configuration has a kind of rotation, a key or a value that is not known, or lacks a
@@ -73,13 +74,14 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
             + " Build the scheme yourself and pass it: llama(model, scheme)."
         )
     by_length = kind == "dynamic" or (kind == "longrope" and given["short_factor"] != given["long_factor"])
+
+    def frequencies(length: int | None) -> Tensor | Frequencies:
+        known = {"trained": trained, "extended": extended, "length": length, "part": part}
+        return read(rotary_dim // 2, float(base), given, known)
+
     if by_length and length is None:
-        raise ValueError(
-            f"a rotation of the kind {kind!r} depends on the length of the text: pass length=.., that of the "
-            "longest text. Cached keys are valid for one length only."
-        )
-    known = {"trained": trained, "extended": extended, "length": length, "part": part}
-    return RoPE(rotary_dim, of=head, frequencies=read(rotary_dim // 2, float(base), given, known), pairing=pairing)
+        return LengthRoPE(rotary_dim, frequencies, of=head, pairing=pairing, exact="keys")
+    return RoPE(rotary_dim, of=head, frequencies=frequencies(length), pairing=pairing)
 
 
 def _head_dim(config: Any) -> int:

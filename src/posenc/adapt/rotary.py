@@ -17,11 +17,12 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for, refuse_unreached
+from posenc.adapt.attention_interface import NAME, SchemeEmbedding, attach, made_for, refuse_unreached
 from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.configuration import configured
 from posenc.adapt.configuration_writing import Rotation, write_rotation
 from posenc.adapt.saved_scheme import remove_schemes, write_schemes
+from posenc.length_rope import LengthRoPE
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
@@ -95,10 +96,11 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
             for Llama, ``RoPE(d)`` for Cohere. Or a scheme that acts elsewhere in attention, such as ``ALiBi(heads)``,
             ``T5Bias(heads)`` or ``Shaw(d)``; or a function ``layer -> scheme``, such as
             ``lambda layer: FoX(width, heads)``. Default: ``configured(model.config, length=length)``, which does not
-            change the logits.
-        length: Length in tokens of the longest text that the model will read. Needed without a scheme for the
-            rotations "dynamic" and "longrope". With a scheme it becomes ``max_position_embeddings`` if that is
-            smaller. Default None.
+            change the logits of texts of one length.
+        length: Length in tokens of the longest text that the model will read. Without a scheme it fixes the frequencies
+            of the rotations "dynamic" and "longrope". With a scheme it becomes ``max_position_embeddings`` if that is
+            smaller. Default None: those frequencies depend on the length of each text, and cached keys are rotated to
+            them at every step (``posenc.LengthRoPE``).
 
     Returns:
         The same model.
@@ -133,13 +135,18 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
     kinds = [_kind(module) for module in places]
     _refuse_other_rotations(model, places)
     if scheme is not None and _acts_in_attention(model, scheme, kinds):
-        _put_into_attention(model, places, scheme, kinds)
+        write_schemes(model, _put_into_attention(model, places, scheme, kinds))
         _write_length(config, length)
         return model
     if scheme is None:
         rope = configured(config, length=length, pairing=kinds[0].pairs)
+        long = [2 * int(getattr(config, "max_position_embeddings", 0))] if rope.exact else []
         for module, kind in zip(places, kinds, strict=True):
-            _refuse_other_angles(module, kind, rope, length or NEAR[-1] + 1)
+            for tried in (length or NEAR[-1] + 1, *long):
+                _refuse_other_angles(module, kind, rope, tried)
+        if rope.exact:
+            _put_own_into_attention(model, places, rope, kinds)
+            return model
     assert isinstance(rope, Scheme), "a function of the layer acts in attention"
     rope = rope.to(next(model.parameters()).device)
     made = [Rotary(rope, kind) for kind in kinds]
@@ -153,7 +160,7 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
 
 def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme], kinds: list[Kind]) -> bool:
     """True for a scheme that does more than the model's rotation can do; the model must have such attention."""
-    if not isinstance(scheme, Scheme):
+    if not isinstance(scheme, Scheme) or scheme.exact:
         return True
     if not hasattr(model, "set_attn_implementation") or isinstance(scheme, Rotation):
         return False
@@ -165,8 +172,12 @@ def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme
 
 
 def _put_into_attention(
-    model: nn.Module, places: list[Any], scheme: Scheme | Callable[[int], Scheme], kinds: list[Kind]
-) -> None:
+    model: nn.Module,
+    places: list[Any],
+    scheme: Scheme | Callable[[int], Scheme],
+    kinds: list[Kind],
+) -> SchemeEmbedding:
+    """Attach schemes to the attention of a model."""
     if len(places) > 1:
         raise ValueError(f"{type(model).__name__} has {len(places)} parts with a rotation; schemes replace one.")
     place, before, attended = places[0], places[0].rotary_emb, getattr(model, "config", None)
@@ -183,7 +194,20 @@ def _put_into_attention(
         raise ValueError(
             f"the attention of {type(model).__name__} does not work with a scheme: {type(error).__name__}: {error}"
         ) from error
-    write_schemes(model, embedding)
+    return embedding
+
+
+def _put_own_into_attention(model: nn.Module, places: list[Any], rope: Scheme, kinds: list[Kind]) -> None:
+    """Attach a rotation that depends on the length of the text and that the model's configuration describes already."""
+    try:
+        _put_into_attention(model, places, rope, kinds)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} This rotation depends on the length of the text: pass length=.., that of the longest text, to "
+            "fix it."
+        ) from error
+    remove_schemes(model)
+    cast(Any, model).set_attn_implementation(NAME)
 
 
 def _write_length(config: Any, length: int | None) -> None:
@@ -233,7 +257,7 @@ def _cos_sin(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
     return cos.cpu(), sin.cpu()
 
 
-def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE, length: int) -> None:
+def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE | LengthRoPE, length: int) -> None:
     """Refuses a model whose cosines and sines, for a text of that length, are not those of its configuration."""
     if isinstance(
         module.rotary_emb, Rotary | SchemeEmbedding

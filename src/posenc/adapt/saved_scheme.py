@@ -99,7 +99,7 @@ def write_schemes(model: Any, embedding: SchemeEmbedding) -> None:
             f"config.json cannot hold this {name}. After save_pretrained load the model by posenc.adapt.saved_class("
             f"path, scheme={name}(..)).from_pretrained(path).",
             UserWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
     if not hasattr(type(model), "posenc_given"):
         kind = _with_scheme(type(model))

@@ -90,8 +90,15 @@ def joint_claims(name: str, parts: Sequence[Scheme], *, translation: Translation
 def copy_declarations(whole: Scheme, parts: Mapping[str, Scheme]) -> None:
     """Copy ``draws``, ``bias_reads``, ``graph_reads`` and ``faults`` of the parts to the composed scheme.
 
-    ``parts`` are named by the attributes under which the composed scheme holds them.
+    ``parts`` are named by the attributes under which the composed scheme holds them. Raises ValueError for a part whose
+    frequencies depend on the length of the text, because a composed scheme does not pass the texts on.
     """
+    name = next((type(part).__name__ for part in parts.values() if part.exact), None)
+    if name is not None:
+        raise ValueError(
+            f"{name} has other frequencies for each length of the text and cannot be part of {type(whole).__name__}. "
+            "Use the RoPE of one length, such as LengthRoPE.rope(4096), or LengthRoPE alone."
+        )
     whole.draws = tuple(f"{name}.{buffer}" for name, part in parts.items() for buffer in part.draws)
     whole.graph_reads = frozenset().union(*(part.graph_reads for part in parts.values()))
     whole.bias_reads = frozenset().union(*(part.bias_reads for part in parts.values() if "bias" in part.claims.sites))

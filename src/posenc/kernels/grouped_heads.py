@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -10,6 +11,8 @@ def grouped_matmul(a: Float[Tensor, "B H Q n"], b: Float[Tensor, "B G n m"]) -> 
     """Compute ``a @ b`` if H heads of ``a`` share G heads of ``b``; ``H / G`` neighboring heads share one."""
     if a.shape[1] == b.shape[1]:
         return a @ b
+    if torch.compiler.is_exporting():  # with a free length torch.export cannot divide the axes of ``a``
+        return a @ b.repeat_interleave(a.shape[1] // b.shape[1], 1)
     rows = a.unflatten(1, (b.shape[1], -1)).flatten(2, 3)
     return (rows @ b).unflatten(2, (-1, a.shape[2])).flatten(1, 2)
 

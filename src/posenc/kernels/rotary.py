@@ -81,7 +81,9 @@ def _turn(leaves: Any, pairing: Any) -> Rotation:
 pytree.register_pytree_node(Rotation, lambda t: ([t.cos_sin], t.pairing), _turn)
 
 
-def prepare_rotation(angle: Tensor, pos: Positions, pairing: Pairing, *, size: float = 1.0, of: int = 0) -> Rotation:
+def prepare_rotation(
+    angle: Tensor, pos: Positions, pairing: Pairing, *, size: float | Tensor = 1.0, of: int = 0
+) -> Rotation:
     """Prepare the rotations ``size e^(i angle)`` at positions; 1 for tokens without a position.
 
     Args:
@@ -89,18 +91,19 @@ def prepare_rotation(angle: Tensor, pos: Positions, pairing: Pairing, *, size: f
             h, N, R)``.
         pos: positions of the N tokens.
         pairing: convention of which channels form a pair.
-        size: factor of all rotations.
+        size: factor of all rotations, or one that broadcasts to ``angle``.
         of: width of the head, which "across" needs; its pairs after the first R are not rotated.
 
     Returns:
         The prepared rotations.
     """
+    plain = not isinstance(size, Tensor) and size == 1
     if pairing == "across" and of > 2 * angle.shape[-1]:
         still = angle.new_zeros(*angle.shape[:-1], of // 2 - angle.shape[-1])
-        scale = torch.cat([torch.full_like(angle, size), still + 1], -1) if size != 1 else None
+        scale = None if plain else torch.cat([torch.ones_like(angle) * size, still + 1], -1)
         angle = torch.cat([angle, still], -1)
     else:
-        scale = torch.full_like(angle, size) if size != 1 else None
+        scale = None if plain else torch.ones_like(angle) * size
     if pos.placed is not None:
         placed = placed_mask(pos.placed)
         angle = angle * placed

@@ -131,11 +131,14 @@ class Cache:
         self.layers: list[LayerCache] = []
         self.fingerprints: list[SchemeFingerprint] = []
         self.weights = TensorVersions([])
-        self.coords, self.placed, self.documents = (
+        self.coords, self.placed, self.documents, self.tokens = (
             GrowingTensor(-2, room),
             GrowingTensor(-1, room),
             GrowingTensor(-1, room),
+            GrowingTensor(-1, room),
         )
+        self.whole = True
+        """False if tokens were dropped before later ones, or texts were joined: reading again gives other keys then."""
 
     @property
     def pos(self) -> Positions:
@@ -186,12 +189,13 @@ class Cache:
                     f"with {stored.described(scheme)}. Move them, cache.move(model), or begin a new Cache()."
                 )
         if tensor_versions(weights) != self.weights.marks:
-            self._refuse_other(weights)
+            self.refuse_other_weights(weights)
             self.weights = TensorVersions(weights)
         if not self.count:
             self.fingerprints = [SchemeFingerprint(s) for s in schemes]
 
-    def _refuse_other(self, weights: Sequence[Tensor]) -> None:
+    def refuse_other_weights(self, weights: Sequence[Tensor]) -> None:
+        """Raise ValueError if the model's weights are not those that made the keys of the cache."""
         if self.count and not self.weights.equal(weights):
             raise ValueError(
                 f"the {self.count} keys of this cache were made with other weights of the model: it is another model, "
@@ -230,6 +234,52 @@ class Cache:
         both = torch.stack([documents, run + document_starts(documents, number).cumsum(-1)], -2)
         return Positions(coords, placed), self.documents.put(both, count)[..., 1, :]
 
+    @property
+    def holds_tokens(self) -> bool:
+        """True if the cache holds the tokens of its whole text so far, or is empty."""
+        return not self.count or self.tokens.memory is not None
+
+    def changed(self, schemes: Sequence[Scheme]) -> list[Scheme]:
+        """Those of the schemes of all layers that would make other keys than the cached ones; none for an empty cache.
+
+        Args:
+            schemes: the scheme of each layer.
+        """
+        stored = self.fingerprints if self.count else []
+        return [new for old, new in zip(stored, schemes, strict=False) if not old.is_like(new)]
+
+    def empty_layers(self) -> list[LayerCache]:
+        """New empty caches of all layers."""
+        return [LayerCache(self.room) for _ in self.layers]
+
+    def remember_tokens(self, tokens: Tensor) -> Tensor:
+        """Append new tokens ``(B, N)`` and return all tokens, for schemes that read a text again.
+
+        The new entries become permanent when the cache counts them.
+        """
+        return self.tokens.put(tokens, self.count)
+
+    def refuse_rereading(self, name: str) -> None:
+        """Raise ValueError if the text cannot be read again: the cache does not hold all of its tokens.
+
+        Args:
+            name: name of the scheme whose frequencies have changed.
+        """
+        if not (self.whole and self.holds_tokens):
+            raise ValueError(
+                f"this {name} reads the whole text again when its frequencies change, and this cache does not hold it: "
+                "tokens were dropped or texts were joined. Build it with exact='keys', which rotates cached keys."
+            )
+
+    def read_again(self, layers: list[LayerCache], schemes: Sequence[Scheme]) -> None:
+        """Replace all keys and values by those of a pass over the whole text with other schemes.
+
+        Args:
+            layers: keys and values of each layer, of all tokens including new ones.
+            schemes: the scheme of each layer that made them.
+        """
+        self.layers, self.fingerprints = layers, [SchemeFingerprint(scheme) for scheme in schemes]
+
     def last_document(self, device: torch.device) -> Tensor:
         """Return the last token's document number and run number, ``(2, 1)`` or ``(B, 2, 1)``; 0 without documents."""
         documents = self.documents.first(self.count)
@@ -255,11 +305,18 @@ class Cache:
         """
         if not 0 <= start <= stop <= self.count:
             raise ValueError(f"this cache holds tokens 0 to {self.count - 1}; {start} to {stop - 1} cannot be dropped.")
-        for part in (self.coords, self.placed, self.documents, *(p for held in self.layers for p in held.parts())):
+        self.whole = (self.whole and (start == stop or stop == self.count)) or (start, stop) == (0, self.count)
+        for part in (
+            self.coords,
+            self.placed,
+            self.documents,
+            self.tokens,
+            *(p for held in self.layers for p in held.parts()),
+        ):
             part.drop(start, stop, self.count)
         self.counted(start - stop)
 
-    def move(self, model: Any, pos: Positions | None = None) -> None:
+    def move(self, model: Any, pos: Positions | None = None, *, later: Positions | None = None) -> None:
         """Move the cached keys and values to positions ``pos`` and to the model's present schemes.
 
         Afterwards each layer's keys and values are those that its present scheme would make at ``pos``, from the same
@@ -270,32 +327,37 @@ class Cache:
             model: the language model that filled the cache.
             pos: new positions of the tokens; by default their present ones. Tokens without a position stay without one,
                 unless ``pos.placed`` is given.
+            later: positions of tokens that will follow, for schemes whose frequencies depend on the length of the text.
 
         Raises:
             ValueError: a scheme that cannot move its keys, or positions of another number of tokens. The cache is then
                 unchanged.
         """
-        here, schemes = self.pos, layers_of(model)
+        here = self.pos
         for rows in () if pos is None else (pos.coords[..., 0], pos.placed):
             if rows is not None and rows.dim() == 2 and len(rows) > 1:
                 self.refuse_samples("positions", len(rows))
         there = here if pos is None else Positions(pos.coords, here.placed if pos.placed is None else pos.placed)
+        schemes = layers_of(model, *([there] if later is None else [there, later]))
         if there.count != self.count or len(schemes) != len(self.layers):
             raise ValueError(
                 f"this cache holds {self.count} tokens of {len(self.layers)} layers; got {there.count} positions and "
                 f"{len(schemes)} layers. Give a position for each token, and the model that filled it."
             )
-        self._refuse_other(weights_of(model))
-        made = []
+        self.refuse_other_weights(weights_of(model))
+        made, places = [], dict[tuple[int, int], Any]()
         for held, stored, scheme in zip(self.layers, self.fingerprints, schemes, strict=True):
             k, v = _all_entries(held.k, self.count), _all_entries(held.v, self.count)
             if there is here and stored.is_like(scheme):
                 made.append((k, v))
                 continue
             stored.refuse_unfit(scheme, keeps=held.kept is not None)
-            before, after = stored.scheme.prepare(here), scheme.prepare(there)
-            x = torch.randn(*k.shape[:3], model.config.head_dim, generator=torch.Generator().manual_seed(0))
-            refuse_unfaithful(stored.scheme, scheme, before, after, x.to(k.device))
+            pair = id(stored.scheme), id(scheme)
+            before, after = places.get(pair) or (stored.scheme.prepare(here), scheme.prepare(there))
+            if pair not in places:
+                places[pair] = before, after
+                x = torch.randn(*k.shape[:3], model.config.head_dim, generator=torch.Generator().manual_seed(0))
+                refuse_unfaithful(stored.scheme, scheme, before, after, x.to(k.device))
             made.append((scheme.rerotate(k, before, after, "k"), scheme.rerotate(v, before, after, "v")))
         for held, (k, v) in zip(self.layers, made, strict=True):
             held.k.put(k, 0)

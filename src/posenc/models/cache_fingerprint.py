@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from posenc.positions import Positions
 from posenc.scheme import Scheme
 
 MOVED = 1e-4
@@ -131,9 +132,9 @@ def _broadcastable(before: Any, after: Any) -> bool:
     return kind == other_kind and all(a == b or 1 in (a, b) for a, b in sizes)
 
 
-def layers_of(model: Any) -> list[Scheme]:
-    """Return the scheme of each layer of a language model."""
-    schemes = model.unique_schemes
+def layers_of(model: Any, *positions: Positions) -> list[Scheme]:
+    """Return the scheme of each layer of a language model, for texts at ``positions`` if some are given."""
+    schemes = [scheme.for_texts(*positions) for scheme in model.unique_schemes] if positions else model.unique_schemes
     return [schemes[which] for which in model.scheme_of]
 
 

@@ -130,7 +130,8 @@ class Blocks(nn.Module):
         self.scheme_of = scheme_of
 
     def _prepare(self, pos: Positions) -> tuple[list[Any], list[Where], list[Pair]]:
-        schemes: list[Any] = list(self.schemes)
+        own: list[Any] = list(self.schemes)
+        schemes = [scheme.for_texts(pos) for scheme in own]
         prepared = [scheme.prepare(pos) for scheme in schemes]
         return schemes, prepared, [scheme.relate(w, w) for scheme, w in zip(schemes, prepared, strict=True)]
 

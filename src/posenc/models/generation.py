@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from posenc.kernels.attention_mask import AttentionMask
 from posenc.models.cache import Cache
-from posenc.models.cache_fingerprint import layers_of, weights_of
+from posenc.models.cache_fingerprint import weights_of
 from posenc.models.language import LanguageModel, refuse_unfit, restarting_positions
 from posenc.models.sites import PreparedScheme
 from posenc.positions import Positions, sequence
@@ -56,20 +56,26 @@ def extend(
             cache's, or positions beyond a scheme's range. The cache is then unchanged.
     """
     refuse_unfit(model.config, tokens, pos, documents)
-    cache.serve(layers_of(model), weights_of(model))
     if cache.samples != 1:
         cache.refuse_samples("tokens", len(tokens))
     pos = next_positions(cache, tokens, documents) if pos is None else pos
-    queries = [scheme.prepare(pos) for scheme in model.unique_schemes]  # refuses positions before the cache changes
+    schemes, again = _schemes_for(model, cache, pos)
+    queries = [scheme.prepare(pos) for scheme in schemes]  # refuses positions before the cache changes
     everywhere, document = cache.remember(pos, documents)
-    at = [
-        _placed(scheme, where, pos.placed, everywhere)
-        for scheme, where in zip(model.unique_schemes, queries, strict=True)
-    ]
-    mask = AttentionMask(pos.count, everywhere.count, document, everywhere.placed, model.config.window)
-    logits = model.through(tokens, at, mask, cache.layers)
+    if any(scheme.exact for scheme in schemes) and cache.holds_tokens:
+        text = cache.remember_tokens(tokens)
+        tokens = text if again else tokens
+    if again:
+        at, held = [PreparedScheme.at(each, everywhere, None) for each in schemes], cache.empty_layers()
+    else:
+        at = [_placed(*each, pos.placed, everywhere) for each in zip(schemes, queries, strict=True)]
+        held = cache.layers
+    mask = AttentionMask(tokens.shape[1], everywhere.count, document, everywhere.placed, model.config.window)
+    logits = model.through(tokens, at, mask, held)
+    if again:
+        cache.read_again(held, [schemes[which] for which in model.scheme_of])
     cache.counted(pos.count)
-    return logits
+    return logits[:, tokens.shape[1] - pos.count :]
 
 
 def generate(
@@ -121,6 +127,7 @@ def generate(
         _refuse_unknown(pos[-1:])
     if window is not None:
         _refuse_wide(model, pos[-window:], window, count)
+        _refuse_rereading(model, window, prompt.shape[1] + count - 1)
     else:
         for scheme in model.unique_schemes:
             scheme.prepare(pos[-1:] + max(count - 1, 0))  # refuses a text that would leave the range later
@@ -134,6 +141,27 @@ def generate(
                 _stay_in_range(model, cache)
             logits = extend(model, new_tokens[-1], cache)
     return torch.cat(new_tokens, 1) if new_tokens else prompt.new_empty(len(prompt), 0)
+
+
+def _schemes_for(model: LanguageModel, cache: Cache, pos: Positions) -> tuple[list[Scheme], bool]:
+    """The schemes for a text with new tokens at ``pos``, and True if the text must be read again for them.
+
+    Cached keys are moved to new frequencies where a scheme asks for that.
+    """
+    schemes, weights, changed = list[Scheme](model.unique_schemes), weights_of(model), list[Scheme]()
+    if any(scheme.exact for scheme in schemes):
+        texts = (cache.pos, pos) if cache.count else (pos,)
+        schemes = [scheme.for_texts(*texts) for scheme in schemes]
+        changed = cache.changed([schemes[which] for which in model.scheme_of])
+    layers = [schemes[which] for which in model.scheme_of]
+    if any(scheme.exact == "model" for scheme in changed):
+        cache.refuse_other_weights(weights)
+        cache.refuse_rereading(type(changed[0]).__name__)
+        return schemes, True
+    if changed and all(scheme.exact == "keys" for scheme in changed):
+        cache.move(model, later=pos)
+    cache.serve(layers, weights)
+    return schemes, False
 
 
 def next_positions(cache: Cache, tokens: Tensor, documents: Tensor | None) -> Positions:
@@ -253,6 +281,16 @@ def _refuse_wide(model: LanguageModel, pos: Positions, window: int, count: int) 
             f"a window of {window} tokens would hold tokens at a distance of {apart:g}, and the schemes of this model "
             f"take positions from {low:g} to {high:g}. Use a smaller window, or a scheme without a limit: posenc list "
             "--unbounded"
+        )
+
+
+def _refuse_rereading(model: LanguageModel, window: int, longest: int) -> None:
+    """Raise ValueError for schemes that read a text again if its oldest tokens will be dropped."""
+    name = next((type(scheme).__name__ for scheme in model.unique_schemes if scheme.exact == "model"), None)
+    if name is not None and longest > window:
+        raise ValueError(
+            f"this {name} reads the whole text again when its frequencies change, and a window of {window} tokens "
+            f"drops the oldest of {longest}. Build it with exact='keys', or leave out `window`."
         )
 
 

@@ -232,6 +232,7 @@ class PreparedScheme(NamedTuple):
         Returns:
             The prepared scheme.
         """
+        scheme = scheme.for_texts(queries) if keys is None else scheme.for_texts(queries, keys)
         where = scheme.prepare(queries)
         if keys is None:
             return cls(scheme, where, where, scheme.relate(where, where), queries.placed, {})
