@@ -73,7 +73,7 @@ def compare(study: str, preset: str, rows: list[Any]) -> int:
 @pytest.mark.parametrize(
     ("study", "preset"),
     [("language", "quick"), ("language", "standard"), ("gridpe", "quick"), ("sc-pe", "standard"), ("scene", "standard"),
-     ("permuted", "quick"), ("points", "standard"), ("series", "quick"), ("shape-fit", "standard"),
+     ("permuted", "quick"), ("points", "standard"), ("series", "quick"), ("graphs", "quick"), ("shape-fit", "standard"),
      ("image-fit", "standard")],
 )  # fmt: skip
 def test_the_commands_of_the_document_plan_the_stored_runs(study: str, preset: str) -> None:
