@@ -212,6 +212,7 @@ def test_case_positions_lie_in_the_range_and_differ_on_every_axis():
         Case(Learned, {"dim": 12, "max_len": 2}).positions()
 
 
+@pytest.mark.full
 def test_check_is_public_and_loaded_when_asked_for():
     code = "import sys, posenc; early = 'posenc.contract' in sys.modules; print(early, posenc.check.__module__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -69,6 +69,7 @@ def test_it_leaves_autocast_and_functional_transforms_alone() -> None:
     assert found == [False]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # torch's own, on its first dual tensor
 def test_forward_mode_takes_the_plain_way() -> None:
     q, k, v = (t.detach() for t in qkv())

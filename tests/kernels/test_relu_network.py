@@ -59,6 +59,7 @@ def test_by_hand(monkeypatch):
     assert found.tolist() == [[[9.0, 9.5], [13.0, 19.0]]]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
 def test_every_derivative(monkeypatch):
     monkeypatch.setattr(relu_network, "CHUNK_CPU", 3 * HIDDEN)

@@ -147,6 +147,7 @@ def test_the_ratio_at_a_width():
     assert grid_cells.ratio_at_width(49) == pytest.approx(1.457, abs=2e-3)
 
 
+@pytest.mark.full
 def test_a_grid_cells_inner_product_with_itself_moved_is_its_kernel():
     waves, c = 4 * TRIANGLE, torch.tensor([1.0, 0.5, 2.0])
     d = torch.tensor([[0.0, 0.0], [0.3, -0.2], [1.0, 0.4]]).double()

@@ -248,6 +248,7 @@ def test_a_run_of_a_pack_names_the_command_that_trains_it(tmp_path: Path) -> Non
         posenc.load(merged.root, variant="xyz", seed=1)
 
 
+@pytest.mark.full
 def test_importing_posenc_does_not_load_the_workbench() -> None:
     code = "import sys, posenc; posenc.grid; print([name for name in sys.modules if name.startswith('posenc.workb')])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

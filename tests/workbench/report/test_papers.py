@@ -26,6 +26,7 @@ def curve(panel, name) -> dict[float, float]:
     return {float(row[1]): float(row[2].replace("−", "-")) for row in numbers(panel) if row[0] == name}
 
 
+@pytest.mark.full
 def test_a_scheme_shows_the_theory_of_the_paper_that_it_cites() -> None:
     assert papers.panels(RoPE.cite) == []
     found = papers.panels(GridRotate.cite)

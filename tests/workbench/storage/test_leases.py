@@ -48,6 +48,7 @@ def count(folder: Path, times: int) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.full
 def test_two_mounts_of_one_folder_exclude_each_other(folders: tuple[Path, Path]) -> None:
     (folders[0] / "number").write_text("0")
     (folders[0] / "locks").mkdir()

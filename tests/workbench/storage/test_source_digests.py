@@ -125,6 +125,7 @@ def test_a_new_scheme_and_an_edited_page_change_nothing(tree: Path, present: dic
     assert changed(tree, present) == []
 
 
+@pytest.mark.full
 def test_an_edit_of_the_training_loop_is_found_by_every_study(tree: Path) -> None:
     with (tree / "workbench/training/loop.py").open("a") as file:
         file.write("\nNEW = 1\n")

@@ -227,6 +227,7 @@ def test_changed_runs_have_a_page_of_their_own_and_a_report_finds_each(study, tm
     assert {spec.seed for spec in store.specs() if spec.variant == "mean"} == {0, 1}
 
 
+@pytest.mark.full
 def test_a_report_of_other_changes_names_those_of_the_store(study, tmp_path):
     store = Store(tmp_path)
     executed(study, store, epochs=2)
@@ -237,6 +238,7 @@ def test_a_report_of_other_changes_names_those_of_the_store(study, tmp_path):
         study.stored(Request(preset="quick", changes={"epochs": 3}), store)
 
 
+@pytest.mark.full
 def test_a_report_of_another_preset_names_that_of_the_store(study, tmp_path):
     store = Store(tmp_path)
     executed(study, store)
@@ -244,6 +246,7 @@ def test_a_report_of_another_preset_names_that_of_the_store(study, tmp_path):
         study.stored(Request(preset="standard"), store)
 
 
+@pytest.mark.full
 def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path, monkeypatch):
     _, _, without = executed(study, Store(tmp_path / "a"))
     assert "--data" not in without.read_text()

@@ -147,6 +147,7 @@ def run(request: studies.Request, store: Store) -> list:
     return specs
 
 
+@pytest.mark.full
 def test_without_an_earth_the_field_is_run_and_the_page_says_so(tmp_path: Path, small: presets.GlobePreset) -> None:
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["none", "harmonics", "fourier"], seeds=[0])

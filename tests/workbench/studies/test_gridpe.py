@@ -238,6 +238,7 @@ def test_every_panel_of_everything(tmp_path, fashion, small):
     assert again.count("<svg") == page.count("<svg")
 
 
+@pytest.mark.full
 def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_shows_them(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["gridpe", "grid-deep"], data=fashion)
@@ -264,6 +265,7 @@ def test_other_sizes_are_asked_of_trained_models_once_and_for_the_panel_that_sho
     assert {each.identity for each in again} == {each.identity for each in trained if each.condition == "main"}
 
 
+@pytest.mark.full
 def test_at_its_own_size_a_model_says_what_it_said(tmp_path, fashion, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", panels=["accuracy"], schemes=["learned-0.02"], data=fashion)
@@ -335,6 +337,7 @@ def packed_photographs(folder):
     np.savez(folder / "caltech100_128px_packed.npz", **arrays)
 
 
+@pytest.mark.full
 def test_the_standard_preset_is_planned_with_photographs(tmp_path, fashion, monkeypatch):
     monkeypatch.setattr(data_sets, "cache_folder", lambda: tmp_path / "cache")
     packed_photographs(fashion / "caltech100")

@@ -319,6 +319,7 @@ def test_runs_of_equal_cost_are_timed_once(photo, tmp_path):
     assert len(timed) == len(variants.MAPPINGS) - 1  # a step takes as long whichever levels are active
 
 
+@pytest.mark.full
 def test_the_standard_preset_chooses_sigma_on_four_and_reports_on_the_others(tmp_path, monkeypatch):
     names = [*scale_selection.SELECTION_PHOTOGRAPHS, *(f"other {n}" for n in range(6))]
     photographs(tmp_path, names)
@@ -379,6 +380,7 @@ def test_a_page_of_some_panels_reads_its_store_alone(quick, tmp_path, monkeypatc
         STUDY.stored(studies.Request(preset="quick", panels=["sizes"]), store)
 
 
+@pytest.mark.full
 def test_a_run_of_two_variants_is_counted_once(quick, photo, tmp_path):
     """The finest size of a sweep is the field of the other panels too."""
     request = studies.Request(preset="quick", source=photo, panels=["sizes", "interpolation"], seeds=[0])

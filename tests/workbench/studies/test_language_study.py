@@ -285,6 +285,7 @@ def test_recall_is_tested_at_greater_lengths_than_trained(tmp_path: Path, small:
     assert "For reference, the order-free predictor: " in headline
 
 
+@pytest.mark.full
 def test_recall_stops_at_the_longest_length_that_an_encoding_reads(
     tmp_path: Path, small: presets.LanguagePreset
 ) -> None:
@@ -314,6 +315,7 @@ def test_recall_with_scaled_frequencies_has_the_weights_of_rope(
     assert scaled == [{"factor": MULTIPLES[-1], "trained": small.recall.window}] * 5
 
 
+@pytest.mark.full
 def test_lengths_of_the_recall_tasks_are_settings(tmp_path: Path, small: presets.LanguagePreset) -> None:
     store, changes = Store(tmp_path / "runs"), {"recall.window": "24", "recall.max_multiple": "4"}
     request = studies.Request(preset="quick", panels=["recall"], schemes=["rope"], changes=changes)

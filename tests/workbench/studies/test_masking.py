@@ -122,6 +122,7 @@ def test_a_unit_trains_scores_every_recording_and_says_what_its_table_knows(toke
     np.testing.assert_allclose(plain.arrays["errors"][1], tokens.baseline_errors(0.5)["ridge"])
 
 
+@pytest.mark.full
 def test_a_stopped_unit_goes_on_to_the_same_last_digit(tokens, tmp_path):
     def stop(step: int, *_: object) -> None:
         if step > 2:

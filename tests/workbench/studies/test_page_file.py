@@ -33,6 +33,7 @@ def finish(store: Store, *schemes: str, seeds: tuple[int, ...] = (0, 1)) -> list
     return specs
 
 
+@pytest.mark.full
 def test_a_report_of_some_variants_keeps_the_page_of_all(tmp_path: Path) -> None:
     store = Store(tmp_path)
     specs = finish(store, "rope", "nope")

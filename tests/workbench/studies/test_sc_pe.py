@@ -227,6 +227,7 @@ def test_cifar_is_a_result_of_its_own_where_the_user_has_it(tmp_path, fashion, s
     assert not any(variants.VARIANTS[label].padded for label in every[conditions.CIFAR])
 
 
+@pytest.mark.full
 def test_a_folder_of_ones_own(tmp_path, class_folders, small):
     store = Store(tmp_path / "runs")
     request = studies.Request(preset="quick", schemes=["plain", "SCTorus(hidden=(16,))"], source=class_folders)

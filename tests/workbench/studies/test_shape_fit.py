@@ -197,6 +197,7 @@ def test_what_is_enclosed_is_reckoned_in_volumes(quick, tmp_path, monkeypatch):
         assert fitted.iou() == pytest.approx(share, rel=0.03)
 
 
+@pytest.mark.full
 def test_a_noisy_surface_is_counted_and_not_stored(quick, tmp_path, monkeypatch):
     monkeypatch.setattr(execute.shapes, "NOISE_FACES", 10)
     request = asked(mesh_file(tmp_path), schemes=["dense"], panels=["fit"], seeds=[0])
@@ -262,6 +263,7 @@ def test_a_run_that_is_cut_off_goes_on_to_the_same_digit(quick, tmp_path):
     assert len(outcome.arrays["film"]) == 11
 
 
+@pytest.mark.full
 def test_the_eikonal_term_brings_the_gradient_norm_nearer_to_1(quick, tmp_path, monkeypatch):
     strong = dataclasses.replace(conditions.CONDITIONS["eikonal"], terms=shapes.LossTerms(eikonal=1.5))
     object.__setattr__(quick, "steps", 40)

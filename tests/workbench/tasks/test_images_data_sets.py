@@ -72,6 +72,7 @@ def test_fashion_mnist_is_whole(data_folder):
         assert hashlib.sha256((data_folder / "fashion_mnist" / name).read_bytes()).hexdigest() == digest
 
 
+@pytest.mark.full
 @pytest.mark.data
 def test_caltech_is_whole(data_folder, tmp_path):
     parts = load_images("caltech-100", data_folder, size=32, cache=tmp_path, validation=0.1)

@@ -258,6 +258,7 @@ def test_equal_surfaces_are_not_apart_and_moved_ones_are_by_how_far():
     assert shapes.surface_error(ball(), box(0.48), points=500).normal_error > 10
 
 
+@pytest.mark.full
 def test_a_foam_is_as_far_away_as_by_a_tree_of_all_of_it(monkeypatch):
     values = np.random.default_rng(0).standard_normal((24, 24, 24))
     foam, truth = shapes.marching_cubes(values), ball(32)

@@ -27,6 +27,7 @@ def test_sizes_are_the_published_ones_in_a_scrambled_order() -> None:
     assert simulate(2, 20, seed=1).modules != found.modules
 
 
+@pytest.mark.full
 def test_ridge_explains_about_two_fifths_of_unseen_subjects_at_half_the_channels_masked() -> None:
     parts = split(simulate(10, 1000, seed=0), seed=0)
     train, test = standardized_frames(parts.train), standardized_frames(parts.test)

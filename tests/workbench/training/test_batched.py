@@ -18,7 +18,7 @@ from tiers import full_except
 # the same as alone -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", full_except(CASES, "rope", "causal-nope"))
+@pytest.mark.parametrize("case", full_except(CASES, "rope"))
 def test_losses_are_those_of_training_alone(case):
     """50 steps in float32, every second one of another batch size; rates, decays, clips of their own."""
     scheme, options = CASES[case]
@@ -145,7 +145,7 @@ def folders(tmp_path: Path):
     return made
 
 
-@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+@pytest.mark.parametrize("optimizer", full_except(("adamw", "sgd"), "adamw"))
 def test_a_member_of_a_batch_continues_alone(folders, optimizer):
     configs = [TrainingConfig(**{**fields(c), "optimizer": optimizer}) for c in (FIRST, SECOND)]
     stopped_together(folders, 20, configs=configs)
@@ -183,6 +183,7 @@ def test_a_checkpoint_of_a_batch_is_one_of_a_single_run(folders):
         torch.testing.assert_close(ours["model"][name], value, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.full
 def test_single_runs_continue_as_a_batch_from_different_steps(folders):
     """One was stopped at step 19, one at step 6, one has not started; the results are those of single runs."""
     for seed, (stop, folder) in enumerate(zip((20, 6), folders, strict=True)):
@@ -196,6 +197,7 @@ def test_single_runs_continue_as_a_batch_from_different_steps(folders):
         torch.testing.assert_close(weights(fit), weights(whole), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.full
 def test_a_batch_continues_in_another_grouping(folders, tmp_path):
     stopped_together(folders, 12)
     fits = [double_fit(7), double_fit(1)]

@@ -265,6 +265,7 @@ def test_kill_nine_costs_at_most_the_steps_between_two_checkpoints(tmp_path):
 # -- one larger model ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_bfloat16_trains_one_larger_model_whose_weights_stay_float32(tmp_path):
     config = plan(epochs=8, lr=1e-3, clip=1.0, ema=0.9, warmup_steps=2, decay_steps=16, accumulate=2)
     exact, rough, again = (puzzle_fit("RoPE", {}, 0, config=LARGER) for _ in range(3))
