@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -128,21 +130,10 @@ def graph_svg(layout: NDArray[np.float64], edges: NDArray[np.int64], values: NDA
         first, second = edges[:, edges[0] < edges[1]]
         lines = np.stack([layout[first], layout[second], np.full((len(first), 2), np.nan)], 1).reshape(-1, 2)
         axes.plot(lines[:, 0], lines[:, 1], color=MUTED, linewidth=0.5, zorder=1)
-        side = 30 if len(layout) <= 60 else 10
-        axes.scatter(
-            layout[:, 0],
-            layout[:, 1],
-            s=side,
-            color=BACKGROUND,
-            edgecolors=MUTED,
-            linewidths=0.5,
-            zorder=2,
-            clip_on=False,
-        )
-        opacity = np.round(0.05 + 0.95 * shades, 2)  # one call for all nodes: their circle is written once
-        axes.scatter(
-            layout[:, 0], layout[:, 1], s=side, color=FIRST, alpha=opacity, zorder=3, linewidths=0, clip_on=False
-        )
+        common: dict[str, Any] = {"s": 30 if len(layout) <= 60 else 10, "clip_on": False}
+        axes.scatter(layout[:, 0], layout[:, 1], color=BACKGROUND, edgecolors=MUTED, linewidths=0.5, zorder=2, **common)
+        common["alpha"] = np.round(0.05 + 0.95 * shades, 2)  # one call for all nodes: their circle is written once
+        axes.scatter(layout[:, 0], layout[:, 1], color=FIRST, linewidths=0, zorder=3, **common)
         axes.set_xlim(-1.1, 1.1)
         axes.set_ylim(-1.1, 1.1)
         axes.set_aspect("equal")
