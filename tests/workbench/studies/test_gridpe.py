@@ -39,12 +39,9 @@ def small(monkeypatch):
     for name, preset in presets.PRESETS.items():
         recipes = {
             label: presets.Recipe(
-                size="micro" if "pvt" in label else "quick",
-                training=TRAINING,
-                side=recipe.side,
-                patch=recipe.patch,
+                size="micro" if "pvt" in label else "quick", training=TRAINING, side=recipe.side, patch=recipe.patch,
                 own_steps=2,
-            )
+            )  # fmt: skip
             for label, recipe in preset.recipes.items()
         }
         own = None if preset.own is None else OwnDataPlan(seeds=(0,), half=False)
