@@ -32,16 +32,17 @@ TRAINING = TrainingConfig(epochs=1, batch=30, lr=1e-3, evaluate_every=1)
 OWN_PARTS = "training: 30 images; validation: 6 images; test: 9 images"
 
 
+def tiny_recipe(recipe, size):
+    return presets.Recipe(size=size, training=TRAINING, side=recipe.side, patch=recipe.patch, own_steps=2)
+
+
 @pytest.fixture
 def small(monkeypatch):
     """The presets made tiny: the same rows, settings and panels, in models of one block."""
     monkeypatch.setitem(vits.SIZES, "quick", StageConfig(dim=64, depth=1, heads=2, hidden=16, patch=4))
     for name, preset in presets.PRESETS.items():
         recipes = {
-            label: presets.Recipe(
-                size="micro" if "pvt" in label else "quick", training=TRAINING, side=recipe.side, patch=recipe.patch,
-                own_steps=2,
-            )  # fmt: skip
+            label: tiny_recipe(recipe, size="micro" if "pvt" in label else "quick")
             for label, recipe in preset.recipes.items()
         }
         own = None if preset.own is None else OwnDataPlan(seeds=(0,), half=False)
