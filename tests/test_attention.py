@@ -274,7 +274,7 @@ def inputs(n: int, batch: int = 2, width: int = 8) -> tuple[Tensor, Tensor, Tens
 
 @pytest.mark.compile
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("family", full_except(FAMILIES, "bias"))
+@pytest.mark.parametrize("family", full_except(FAMILIES))
 def test_inductor_compiles_the_whole_graph(family):
     scheme, width = FAMILIES[family]
     module = SchemeEffects(scheme)

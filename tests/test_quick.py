@@ -25,7 +25,9 @@ def quick() -> ModuleType:
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
-        ("src/posenc/schemes/rope.py", {"tests/schemes/test_rope.py"}),  # imported by `posenc.RoPE`
+        pytest.param(  # imported by `posenc.RoPE`
+            "src/posenc/schemes/rope.py", {"tests/schemes/test_rope.py"}, marks=pytest.mark.full
+        ),
         ("src/posenc/kernels/simplex.py", {"tests/schemes/test_grid_pe.py"}),  # imported by a scheme
         ("src/posenc/workbench/storage/store.py", {"tests/workbench/storage/test_store.py"}),
         ("tests/schemes/test_rope.py", {"tests/schemes/test_rope.py"}),

@@ -165,6 +165,7 @@ def test_check_by_name(said):
     assert re.fullmatch(r"NoPE: (\d+) of \1 checks passed on 1 example\n", out)
 
 
+@pytest.mark.full
 @pytest.mark.compile
 def test_check_compiling(said):
     quick, slow = (said("check", "NoPE", *more)[1].split()[1] for more in ((), ("--compiling",)))

@@ -99,6 +99,7 @@ def test_the_title_of_an_axis_with_long_labels_is_inside_the_figure() -> None:
     assert float(place[0] or place[1]) > 12  # the height of its letters
 
 
+@pytest.mark.full
 def test_show_writes_the_format_that_the_file_is_called(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for ending, first in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         file = tmp_path / f"alibi.{ending}"
@@ -109,6 +110,7 @@ def test_show_writes_the_format_that_the_file_is_called(tmp_path: Path, capsys: 
     assert "--out writes a page (.html) or a figure (.png, .svg, .pdf); got" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_schedules_are_shown_and_cited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("show", "yarn") == 0
     told = capsys.readouterr().out
@@ -194,6 +196,7 @@ FIXES = [
 ]
 
 
+@pytest.mark.full
 def test_each_point_that_is_mended_leads_to_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,6 +233,7 @@ def test_bench_prints_ratios_beside_the_floor(capsys: pytest.CaptureFixture[str]
     assert re.search(r"Sinusoid\(dim=32\) +embed", told)
 
 
+@pytest.mark.full
 def test_bench_builds_heads_and_grids_for_what_needs_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bench", "gridpe", "peg", "T5Bias", "--tokens", "16", "--heads", "2", "--head-dim", "24") == 0
     told = capsys.readouterr().out

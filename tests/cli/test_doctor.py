@@ -82,6 +82,7 @@ def test_dry_run_and_jobs_are_flags_of_run(capsys: pytest.CaptureFixture[str], t
     assert "--jobs is a number of at least 1; got 0." in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_one_seed_that_may_have_been_meant_as_a_number_of_seeds_is_explained(tmp_path, capsys, monkeypatch):
     def err(*seeds: str) -> str:
         with pytest.raises(SystemExit):

@@ -75,6 +75,7 @@ def test_one_vector_for_several_turns_takes_no_parts(parts, pairing, dtype):
             rotate(draw(B, H, N, D).to(dtype), table((B, 1, tokens), pairing))
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own, on the way to jvp
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_parts_have_every_derivative(monkeypatch, pairing):

@@ -174,6 +174,7 @@ def test_planted_modules_are_found(sizes) -> None:
     assert abs(np.mean(noise)) < 0.1
 
 
+@pytest.mark.full
 def test_small_modules_are_kept_apart_where_all_similarities_at_once_merge_them() -> None:
     table, modules = planted((6, 54, 39, 56, 23, 23, 50, 15, 77, 7, 4, 6), 0.3)
     distances = token_distances(table)

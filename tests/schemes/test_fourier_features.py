@@ -35,6 +35,7 @@ def test_rows_by_the_formula_in_numpy():
     np.testing.assert_allclose(rows(scheme, v).numpy(), wanted, atol=1e-12)
 
 
+@pytest.mark.full
 @given(
     st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=2),
     st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=2),

@@ -223,6 +223,7 @@ def test_a_study_groups_its_runs() -> None:
     assert [execute.group(first) == execute.group(other) for other in (slower, longer, rough)] == [True, False, False]
 
 
+@pytest.mark.full
 def test_runs_of_a_batch_have_the_results_of_single_runs(tmp_path: Path) -> None:
     """Metrics, curves, right answers and weights, of seeds and standard deviations."""
     alone, together = tmp_path / "alone", tmp_path / "together"

@@ -77,6 +77,7 @@ def test_classes_keep_one_order(study):
     assert order[0][0] == "2d-fixed"
 
 
+@pytest.mark.full
 def test_learning_curves_have_one_picture_per_scheme_and_a_band_for_many_seeds(study, new_study):
     metrics = {"accuracy_ood": "unseen", "accuracy_train": "training"}
     together, few = learning_curves(study.curves, metrics=metrics).blocks

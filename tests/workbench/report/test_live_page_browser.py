@@ -111,6 +111,7 @@ def test_a_stopped_page_reloads_no_more(tab, path):
     assert reloads(tab, 2500) == 0
 
 
+@pytest.mark.full
 def test_a_page_is_reloaded_without_scripts(browser, path):
     context = browser.new_context(java_script_enabled=False, offline=True)
     plain = context.new_page()

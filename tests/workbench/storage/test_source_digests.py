@@ -80,6 +80,7 @@ def test_comments_docstrings_and_formatting_change_nothing(tree: Path, present: 
     assert changed(tree, present) == []
 
 
+@pytest.mark.full
 def test_a_file_that_moves_changes_nothing_and_an_edit_of_it_is_found(tree: Path, present: dict[str, str]) -> None:
     (tree / "kernels" / "shape_checks.py").rename(tree / "shape_checks.py")
     imports = 0

@@ -256,6 +256,7 @@ def test_the_footer_names_the_data_that_the_stored_command_named(study, tmp_path
     assert "posenc run nmar --preset quick --data DIR --schemes" in page.read_text()
 
 
+@pytest.mark.full
 def test_a_dry_run_lists_runs_finished_runs_and_the_estimate(study, tmp_path):
     store = Store(tmp_path)
     request, specs, _ = executed(study, store, epochs=2)

@@ -270,6 +270,7 @@ def test_an_error_by_latitude_is_the_mean_of_north_and_south(tmp_path: Path, sma
     assert bands[85.0][0] == pytest.approx((errors[0] + errors[17]) / 2)
 
 
+@pytest.mark.full
 def test_truths_are_those_of_the_seeds_that_are_shown(tmp_path: Path, small: presets.GlobePreset) -> None:
     store = Store(tmp_path / "runs")
     parts = [run(studies.Request(preset="quick", schemes=[s], seeds=[n]), store) for s, n in (("hash", 0), ("none", 1))]

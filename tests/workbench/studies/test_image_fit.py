@@ -172,6 +172,7 @@ def test_a_stored_score_is_that_of_the_stored_weights(quick, photo, tmp_path):
     assert (truth.reshape(24, 32, 3).numpy() * 255 == single_image.read_image(photo)).all()
 
 
+@pytest.mark.full
 def test_levels_open_by_the_step_and_a_resumed_fit_ends_the_same(quick, tmp_path):
     photo = tmp_path / "wide.png"
     Image.fromarray(np.random.default_rng(0).integers(0, 255, (64, 96), dtype=np.uint8)).save(photo)
@@ -347,6 +348,7 @@ def test_a_field_that_fits_into_no_memory_is_refused(quick, photo, tmp_path):
         STUDY.plan(request, Store(tmp_path / "runs"))
 
 
+@pytest.mark.full
 def test_the_time_to_equal_psnr_is_reported_from_runs_limited_in_time(photo, tmp_path, monkeypatch):
     small = dataclasses.replace(presets.PRESETS["quick"], limit=Limit(seconds=0.3), parameters=9000, seeds=(0,))
     monkeypatch.setitem(presets.PRESETS, "quick", small)

@@ -271,6 +271,7 @@ def test_a_report_of_simulated_recordings_says_so_and_simulates_nothing(tmp_path
     assert "The recordings are simulated" in page(study, again, Store(store.root), study.stored(again, store))
 
 
+@pytest.mark.full
 def test_a_page_without_the_record_of_its_recordings_says_what_is_missing(tmp_path, monkeypatch, file):
     tiny(monkeypatch, recordings, test_frames=30)
     store, study = Store(tmp_path / "runs"), recordings.STUDY

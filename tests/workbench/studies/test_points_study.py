@@ -183,6 +183,7 @@ def test_from_plan_to_page(tmp_path: Path, small: presets.PointsPreset) -> None:
     assert STUDY.stored(request, store)
 
 
+@pytest.mark.full
 def test_a_seed_has_its_own_clouds_which_its_variants_share(tmp_path: Path, small: presets.PointsPreset) -> None:
     specs = STUDY.plan(studies.Request(preset="quick", schemes=["nope", "xyz"]), Store(tmp_path))
     splits = {(spec.variant, spec.seed): execute.PointsModel(spec, tmp_path).splits for spec in specs}

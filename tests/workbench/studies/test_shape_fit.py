@@ -157,6 +157,7 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     assert STUDY.verdict(request, store, specs)[0].startswith("Best by signed distance: ")
 
 
+@pytest.mark.full
 def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
     object.__setattr__(quick, "steps", 100)
     store, (spec,) = ran(asked(mesh_file(tmp_path), schemes=["dense"], seeds=[3], panels=["fit"]), tmp_path)
