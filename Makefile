@@ -64,9 +64,9 @@ checks: lint  ## lint, types, generated files
 lint: $(VENV)/.test  ## lint, generated files
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/pydoclint --quiet src/posenc
-	$(VENV)/bin/python tools/stub.py --check
-	$(VENV)/bin/python tools/index.py --check
+	@echo "pydoclint, tools/stub.py and tools/index.py"; $(VENV)/bin/python tools/index.py --check & index=$$!; status=0; \
+	$(VENV)/bin/pydoclint --quiet src/posenc || status=1; $(VENV)/bin/python tools/stub.py --check || status=1; \
+	wait $$index || status=1; exit $$status
 
 bench: $(VENV)/.test  ## time the encoder against torch's layers
 	$(VENV)/bin/python benchmarks/encoder.py
