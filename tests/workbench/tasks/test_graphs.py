@@ -101,12 +101,12 @@ def test_weisfeiler_lehman_colors_are_equal_on_skip_links_and_differ_on_a_path_a
 
 @pytest.mark.full
 def test_many_graphs_are_prepared_once(tmp_path: Path) -> None:
-    """12,000 graphs of 23 nodes, all four views."""
+    """1,200 graphs of 23 nodes, all four views."""
     draw = np.random.default_rng(0)
-    made = task.distances([23] * 12_000, seed=(0, 0))
+    made = task.distances([23] * 1_200, seed=(0, 0))
     for view in task.AXES:
         arrays = task.view_arrays(made, view)
-        assert len(arrays["coords"]) == 23 * 12_000
+        assert len(arrays["coords"]) == 23 * 1_200
     batches = task.GraphBatches(made, "hops", task.view_arrays(made, "hops"), np.arange(100))
-    _, pos = batches.batch(torch.from_numpy(draw.choice(12_000, 50, replace=False)), 1)
+    _, pos = batches.batch(torch.from_numpy(draw.choice(1_200, 50, replace=False)), 1)
     assert pos.coords.shape == (50, 23, 1)
