@@ -167,6 +167,7 @@ def test_a_loader_that_serves_several_modules_stays_as_it_is(monkeypatch):
     assert shared.exec_module is len
 
 
+@pytest.mark.full
 def test_the_first_use_of_the_catalogue_may_be_on_the_meta_device():
     meta = "import torch; from posenc.schemes import catalogue\nwith torch.device('meta'): found = catalogue()\n"
     run(meta + "for scheme in found.values():\n  for options in scheme.examples: scheme(**options)")

@@ -305,7 +305,8 @@ def test_no_points_and_batches_of_points():
 
 
 @pytest.mark.compile
-@pytest.mark.parametrize("convention", [pytest.param("paper", marks=pytest.mark.full), "tcnn"])
+@pytest.mark.full
+@pytest.mark.parametrize("convention", ["paper", "tcnn"])
 def test_it_compiles_whole(convention):
     levels = lay_out((3, 6), 2, table_size=32, convention=convention)
     table, x = table_of(levels, 2).requires_grad_(), points(6, 2).requires_grad_()

@@ -121,6 +121,7 @@ def hessian(value: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     return torch.stack(rows, 1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("case", "axes"), CASES)
 def test_second_derivatives_are_those_of_the_scalar_definition(case, axes):
     scheme, x, value = weighted(case, axes)

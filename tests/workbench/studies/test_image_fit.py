@@ -246,6 +246,7 @@ def test_of_a_large_picture_a_part_is_scored_and_waves_stay_small(tmp_path, monk
     assert 0 < spent < 120
 
 
+@pytest.mark.full
 def test_seeds_differ_and_runs_repeat(quick, photo, tmp_path):
     request = studies.Request(preset="quick", source=photo, schemes=["multires"], seeds=[0, 1])
     store, specs = ran(request, tmp_path / "a")

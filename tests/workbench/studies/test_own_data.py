@@ -241,6 +241,7 @@ def test_whole_subjects_are_held_out_and_with_two_the_ends_of_recordings(
 # from runs to the page ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_scores_are_of_the_test_part_at_the_step_that_validation_chose(
     tmp_path: Path, folder: Path, small: None
 ) -> None:

@@ -161,6 +161,7 @@ def check_views(study: str, texts: list[str], data: Path, store: Store) -> dict[
     return refused
 
 
+@pytest.mark.full
 def test_some_schemes_on_the_squares_with_their_views_on_the_page(
     tmp_path: Path, small_data: Path, few_examples: None
 ) -> None:

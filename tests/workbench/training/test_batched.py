@@ -31,6 +31,7 @@ def test_losses_are_those_of_training_alone(case):
         assert differences(alone, curves[seed]) < 1e-5
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("optimizer", full_except(("adamw", "adam", "sgd"), "adamw"))
 def test_optimizers_are_exact_for_every_member(optimizer):
     configs = [TrainingConfig(**{**fields(c), "optimizer": optimizer}) for c in OTHER_RATES]
