@@ -1,4 +1,4 @@
-"""What each scheme of the catalogue costs: decoding a token, a training step, memory; next to no positions.
+"""Cost of each scheme of the catalogue next to no positions: decoding of a token, a training step, memory.
 
     python benchmarks/costs.py --out results/costs-cpu.json
     python tools/costs.py                 writes docs/costs.md from that file

@@ -65,7 +65,7 @@ _seed = torch.manual_seed if torch.accelerator.is_available() else torch.default
 
 
 def pytest_collectstart() -> None:
-    """What a file of tests draws while it is imported does not depend on the files imported before it."""
+    """Seed torch before each file of tests is imported, so that no file depends on those imported before it."""
     _seed(0)
 
 

@@ -113,7 +113,7 @@ def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -
     series[0, 2] = 1
     np.savez("constant.npz", recordings=series)
     printed = look(capsys, "constant.npz")
-    assert "No study takes it: " in printed
+    assert "As it is, no study takes it: " in printed
     assert "posenc run masked constant.npz" not in printed
     open_mesh = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), "f": np.array([[0, 1, 2], [0, 1, 3]])}
     np.savez("open.npz", **open_mesh)

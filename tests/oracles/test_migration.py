@@ -29,7 +29,7 @@ COMPARED = [
 
 
 def names_of(section: str) -> dict[str, Any]:
-    """What the blocks of the beginning and of a section define."""
+    """Names that the blocks of the beginning and of a section define."""
     names: dict[str, Any] = {"math": math, "tcnn_growth": tcnn_growth}
     for block in BLOCK.findall(START) + BLOCK.findall(section):
         exec(block, names)

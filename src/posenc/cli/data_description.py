@@ -191,6 +191,6 @@ def printed(lines: Callable[[], Iterator[str]]) -> bool:
         for line in lines():
             print(f"  {line}")
     except ValueError as error:
-        print(f"  No study takes it: {error}")
+        print(f"  As it is, no study takes it: {error}")
         return False
     return True

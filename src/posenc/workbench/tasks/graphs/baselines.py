@@ -9,13 +9,13 @@ wl        of a graph: number of its nodes of each color after 0 to 3 rounds of t
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.data.graph_set import GraphSet
+from posenc.workbench.tasks.boosting import booster
 from posenc.workbench.tasks.class_split import Parts
 
 BASELINES = ("degrees", "wl")
@@ -28,11 +28,6 @@ MOST_ROWS = 20_000
 ITERATIONS = 100
 USUAL_LEAF, FEW_ROWS = 20, 100
 """Fewest rows of a leaf as in scikit-learn, and the number of rows below which a leaf may have fewer."""
-
-
-def has_boosting() -> bool:
-    """True if scikit-learn is installed."""
-    return importlib.util.find_spec("sklearn") is not None
 
 
 def boosted(name: str, graphs: GraphSet, parts: Parts, tested: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
@@ -54,11 +49,9 @@ def boosted(name: str, graphs: GraphSet, parts: Parts, tested: NDArray[np.int64]
         train = np.random.default_rng(seed).choice(train, MOST_ROWS, replace=False)
     if graphs.has_classes:
         return _probabilities(rows[train], graphs.answers[train], rows[test], len(graphs.classes), seed)
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
     columns = []
     for values in graphs.answers[train].T:
-        model = HistGradientBoostingRegressor(**_options(len(train), seed))
+        model = booster("Regressor", seed, **_options(len(train)))
         model.fit(rows[train], values)
         columns.append(model.predict(rows[test]))
     return np.stack(columns, 1)
@@ -72,17 +65,15 @@ def answer_rows(graphs: GraphSet, items: NDArray[np.int64]) -> NDArray[np.int64]
     return np.concatenate([np.arange(offsets[item], offsets[item + 1]) for item in items.tolist()])
 
 
-def _options(rows: int, seed: int) -> dict[str, Any]:
+def _options(rows: int) -> dict[str, Any]:
     leaf = USUAL_LEAF if rows >= FEW_ROWS else max(1, rows // 10)
-    return {"max_iter": ITERATIONS, "early_stopping": False, "min_samples_leaf": leaf, "random_state": seed % 2**32}
+    return {"max_iter": ITERATIONS, "min_samples_leaf": leaf}
 
 
 def _probabilities(
     rows: NDArray[Any], labels: NDArray[np.int64], tested: NDArray[Any], classes: int, seed: int
 ) -> NDArray[np.float64]:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    model: Any = HistGradientBoostingClassifier(**_options(len(rows), seed))
+    model = booster("Classifier", seed, **_options(len(rows)))
     made = np.zeros((len(tested), classes))
     if len(known := np.unique(labels)) == 1:
         made[:, known] = 1

@@ -18,7 +18,8 @@ True
 
 from __future__ import annotations
 
-from posenc.workbench.tasks.series.baselines import FILLED_IN, FORECASTS, fill_in, forecast, has_boosting
+from posenc.workbench.tasks.boosting import has_boosting
+from posenc.workbench.tasks.series.baselines import FILLED_IN, FORECASTS, fill_in, forecast
 from posenc.workbench.tasks.series.made_series import Kind, made_series
 from posenc.workbench.tasks.series.scales import TimeScales, time_scales
 from posenc.workbench.tasks.series.scores import hidden_readings, horizon_marks, scores

@@ -11,11 +11,8 @@ The period of "seasonal" and the penalty of "linear" are those with the lowest e
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from posenc.frequencies import LENGTHS
+from posenc.workbench.tasks.boosting import booster
 from posenc.workbench.tasks.series.windows import TEST, TRAINING, VALIDATION, Readings, SeriesWindows, Windows
 
 FORECASTS = ("last", "seasonal", "linear", "boosting")
@@ -34,11 +32,6 @@ PENALTIES = (1e-2, 1.0, 1e2, 1e4)
 LAGS, MOST_ROWS = 16, 20_000
 """Last values that boosting reads, and the largest number of its training rows."""
 ITERATIONS = 150
-
-
-def has_boosting() -> bool:
-    """True if scikit-learn is installed."""
-    return importlib.util.find_spec("sklearn") is not None
 
 
 def forecast(name: str, data: SeriesWindows, periods: Sequence[str], seed: int) -> Tensor:
@@ -130,13 +123,11 @@ def _linear(data: SeriesWindows, windows: Windows, weights: Tensor) -> Tensor:
 
 
 def _boosting(data: SeriesWindows, periods: Sequence[str], seed: int) -> Tensor:
-    ensemble: Any = importlib.import_module("sklearn.ensemble")
     rows, targets, _ = _boosting_rows(data, data.parts[TRAINING], periods)
     if len(rows) > MOST_ROWS:
         chosen = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
         rows, targets = rows[chosen], targets[chosen]
-    options: dict[str, Any] = {"max_iter": ITERATIONS, "early_stopping": False, "random_state": seed % 2**32}
-    model = ensemble.HistGradientBoostingRegressor(**options)
+    model = booster("Regressor", seed, max_iter=ITERATIONS)
     model.fit(rows, targets)
     rows, _, last = _boosting_rows(data, data.parts[TEST], periods)
     predicted = torch.from_numpy(model.predict(rows)).view(-1, data.horizon)
