@@ -12,17 +12,22 @@ def has_boosting() -> bool:
     return importlib.util.find_spec("sklearn") is not None
 
 
-def booster(kind: Literal["Classifier", "Regressor"], seed: int, **options: Any) -> Any:
+USUAL_LEAF = 20
+"""Fewest rows of a leaf, as in scikit-learn."""
+
+
+def booster(kind: Literal["Classifier", "Regressor"], iterations: int, seed: int, *, leaf: int = USUAL_LEAF) -> Any:
     """Gradient boosting on histograms of the columns, untrained.
 
     Args:
         kind: "Classifier" for classes, "Regressor" for values.
+        iterations: Number of trees, for each class if there are more than two.
         seed: Seed of the boosting.
-        **options: Further arguments of scikit-learn's ``HistGradientBoostingClassifier`` or ``..Regressor``.
+        leaf: Fewest rows of a leaf.
 
     Returns:
         The model of scikit-learn.
     """
     ensemble: Any = importlib.import_module("sklearn.ensemble")
-    made = getattr(ensemble, f"HistGradientBoosting{kind}")
-    return made(early_stopping=False, random_state=seed % 2**32, **options)
+    options: dict[str, Any] = {"max_iter": iterations, "min_samples_leaf": leaf, "random_state": seed % 2**32}
+    return getattr(ensemble, f"HistGradientBoosting{kind}")(early_stopping=False, **options)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.data.graph_set import GraphSet
-from posenc.workbench.tasks.boosting import booster
+from posenc.workbench.tasks.boosting import USUAL_LEAF, booster
 from posenc.workbench.tasks.class_split import Parts
 
 BASELINES = ("degrees", "wl")
@@ -26,8 +26,8 @@ MOST_DEGREE = 63
 MOST_ROWS = 20_000
 """Largest number of rows on which boosting is trained."""
 ITERATIONS = 100
-USUAL_LEAF, FEW_ROWS = 20, 100
-"""Fewest rows of a leaf as in scikit-learn, and the number of rows below which a leaf may have fewer."""
+FEW_ROWS = 100
+"""Number of training rows below which a leaf may have fewer than usual."""
 
 
 def boosted(name: str, graphs: GraphSet, parts: Parts, tested: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
@@ -51,7 +51,7 @@ def boosted(name: str, graphs: GraphSet, parts: Parts, tested: NDArray[np.int64]
         return _probabilities(rows[train], graphs.answers[train], rows[test], len(graphs.classes), seed)
     columns = []
     for values in graphs.answers[train].T:
-        model = booster("Regressor", seed, **_options(len(train)))
+        model = booster("Regressor", ITERATIONS, seed, leaf=_leaf(len(train)))
         model.fit(rows[train], values)
         columns.append(model.predict(rows[test]))
     return np.stack(columns, 1)
@@ -65,15 +65,15 @@ def answer_rows(graphs: GraphSet, items: NDArray[np.int64]) -> NDArray[np.int64]
     return np.concatenate([np.arange(offsets[item], offsets[item + 1]) for item in items.tolist()])
 
 
-def _options(rows: int) -> dict[str, Any]:
-    leaf = USUAL_LEAF if rows >= FEW_ROWS else max(1, rows // 10)
-    return {"max_iter": ITERATIONS, "min_samples_leaf": leaf}
+def _leaf(rows: int) -> int:
+    """Fewest rows of a leaf for a number of training rows."""
+    return USUAL_LEAF if rows >= FEW_ROWS else max(1, rows // 10)
 
 
 def _probabilities(
     rows: NDArray[Any], labels: NDArray[np.int64], tested: NDArray[Any], classes: int, seed: int
 ) -> NDArray[np.float64]:
-    model = booster("Classifier", seed, **_options(len(rows)))
+    model = booster("Classifier", ITERATIONS, seed, leaf=_leaf(len(rows)))
     made = np.zeros((len(tested), classes))
     if len(known := np.unique(labels)) == 1:
         made[:, known] = 1

@@ -127,7 +127,7 @@ def _boosting(data: SeriesWindows, periods: Sequence[str], seed: int) -> Tensor:
     if len(rows) > MOST_ROWS:
         chosen = np.random.default_rng(seed).choice(len(rows), MOST_ROWS, replace=False)
         rows, targets = rows[chosen], targets[chosen]
-    model = booster("Regressor", seed, max_iter=ITERATIONS)
+    model = booster("Regressor", ITERATIONS, seed)
     model.fit(rows, targets)
     rows, _, last = _boosting_rows(data, data.parts[TEST], periods)
     predicted = torch.from_numpy(model.predict(rows)).view(-1, data.horizon)
