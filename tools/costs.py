@@ -64,7 +64,7 @@ def page() -> str:
     return TEXT.format(
         training_state="" if trained else " Not measured yet: `python benchmarks/costs.py --only training`.",
         torch=provenance["versions"]["torch"].partition("+")[0],
-        note=f"{stored['note']}\n" if "note" in stored else "",
+        note=stored.get("note", ""),
         context=stored["context"], tokens=stored["tokens"], **stored["aims"],
         table="\n".join([*head, *rows]) + "\n", date=provenance["date"][:10],
         adapted=ADAPTED_TEXT.format(rows=listed, **{key: adapted[key] for key in ("parameters", "context", "aim")}),
