@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import importlib.util
 import pkgutil
 import subprocess
 import sys
@@ -165,6 +166,18 @@ def test_a_loader_that_serves_several_modules_stays_as_it_is(monkeypatch):
     spec = moved.MovedModules.find_spec(name)
     assert spec.loader.exec_module is not len
     assert shared.exec_module is len
+
+
+def test_another_finder_may_ask_all_finders_too(monkeypatch):
+    name = "posenc.measure.permutation_test"
+
+    def ask_others(*words):
+        others = (each for each in sys.meta_path if each is not asking)
+        return next((found for each in others if (found := each.find_spec(*words))), None)
+
+    asking = SimpleNamespace(find_spec=ask_others)  # as tools that count executed lines do
+    monkeypatch.setattr(sys, "meta_path", [asking, *sys.meta_path])
+    assert importlib.util.find_spec(name).name == name
 
 
 @pytest.mark.full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
@@ -183,6 +184,10 @@ RENAMED: Mapping[str, Mapping[str, str]] = MappingProxyType(
 """Module to old name to new name: what README, docs or CHANGELOG.md showed and is called otherwise today."""
 
 
+_SEARCHES = threading.local()
+"""Modules that this thread is looking for: another finder may ask all finders too, this one among them."""
+
+
 class MovedModules:
     """Import finder that names the new path of a moved module, and the new name of what a module renamed."""
 
@@ -191,10 +196,15 @@ class MovedModules:
         """Refuses a moved module. Returns the spec of a module with renamed names, and None for any other module."""
         if name in MOVED:
             raise ModuleNotFoundError(f"{name} is now {MOVED[name]}")
-        if name not in RENAMED:
+        searched = vars(_SEARCHES).setdefault("names", set())
+        if name not in RENAMED or name in searched:
             return None
-        others = (finder for finder in sys.meta_path if finder is not MovedModules)
-        spec = next((found for finder in others if (found := finder.find_spec(name, path, target))), None)
+        searched.add(name)
+        try:
+            others = (finder for finder in sys.meta_path if finder is not MovedModules)
+            spec = next((found for finder in others if (found := finder.find_spec(name, path, target))), None)
+        finally:
+            searched.discard(name)
         if spec is not None and spec.loader is not None:
             loader = copy(spec.loader)  # a loader may serve several modules
             vars(loader)["exec_module"] = partial(_execute, spec.loader.exec_module)
