@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import importlib.util
 import pkgutil
 import subprocess
 import sys
