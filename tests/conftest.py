@@ -31,6 +31,13 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that compile count no executed lines: they would take twice as long. So the share is a lower bound."""
+    for item in items:
+        if item.get_closest_marker("compile"):
+            item.add_marker("no_cover")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def source_read_once() -> Iterator[None]:
     """Stores and commands read the source of the package once in a process of tests, not each of them."""
