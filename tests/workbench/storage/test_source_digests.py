@@ -175,6 +175,7 @@ def test_runs_of_an_edited_tree_are_named_not_averaged_and_trained_again(tree: P
     small = [word for each in SMALL for word in ("--set", each)]
     request = ["latin-squares", "--schemes", "rope", "nope", "--panels", "accuracy", *small, "--out", out]
     report = ["report", "latin-squares", "--panels", "accuracy", *small, "--out", out]
+    request = [*request, "--jobs", "1"]  # each process of workers loads torch
     posenc(FOLDER.parent, "run", *request, "--seeds", "0", "1")
     edit(tree / "schemes" / "rope.py", "BASE = 10000.0", "BASE = 100.0")
     source = tree.parent

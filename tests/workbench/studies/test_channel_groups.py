@@ -23,7 +23,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.study_result import StudyResult
 from posenc.workbench.training.loop import TrainingConfig
 
-pytestmark = pytest.mark.bare
+pytestmark = [pytest.mark.bare, pytest.mark.usefixtures("in_this_process")]
 
 CHANNELS, GROUPS = 24, 4
 

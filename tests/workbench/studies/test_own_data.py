@@ -27,7 +27,7 @@ from posenc.workbench.tasks.images import ImageSet, Splits
 from posenc.workbench.tasks.recordings import Recordings
 from posenc.workbench.training.config import Best, TrainingConfig
 
-pytestmark = pytest.mark.bare
+pytestmark = [pytest.mark.bare, pytest.mark.usefixtures("in_this_process")]
 
 STUDY = points.STUDY
 STEPS = 20
