@@ -57,6 +57,7 @@ def test_the_four_variants_are_first_second_none_and_steepest(own_data: Any, mon
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("in_this_process")
 def test_a_rehearsal_of_the_recordings_ends_in_a_file_and_a_second_one_trains_nothing(
     own_data: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

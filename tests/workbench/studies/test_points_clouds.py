@@ -120,6 +120,7 @@ def clouds(tmp_path: Path) -> Path:
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("in_this_process")
 def test_clouds_of_three_formats_from_the_command_to_the_class_of_a_new_cloud(
     tmp_path: Path, clouds: Path, small: presets.PointsPreset, capsys: pytest.CaptureFixture[str]
 ) -> None:
