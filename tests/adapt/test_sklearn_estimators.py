@@ -16,7 +16,7 @@ SMALL: dict[str, Any] = {"hidden": (32,), "steps": 200}
 ENCODERS = [
     PositionEncoder(),
     PositionEncoder("SphericalHarmonics(3)", kind="sphere", columns=[0, 1]),
-    PositionEncoder(kind="cyclic", columns=[1], period=5.0),
+    PositionEncoder(kind="cyclic", columns=[0], period=5.0),
     PositionEncoder(kind="time", columns=[0], unit="hour", keep="all"),
     PositionEncoder("Space2VecGrid", columns=[0, 1]),
 ]

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted, column_or_1d, validate_data
 from torch import Tensor, nn
@@ -179,6 +179,8 @@ class NetworkRegressor(RegressorMixin, _NetworkEstimator):
         True
     """
 
+    __init__ = _NetworkEstimator.__init__  # whose arguments this class documents
+
     def fit(self, X: Any, y: Any) -> Self:
         """Train the network and the scheme.
 
@@ -235,6 +237,8 @@ class NetworkClassifier(ClassifierMixin, _NetworkEstimator):
         array(['night', 'night', 'day'], dtype='<U5')
     """
 
+    __init__ = _NetworkEstimator.__init__  # whose arguments this class documents
+
     def fit(self, X: Any, y: Any) -> Self:
         """Train the network and the scheme.
 
@@ -246,8 +250,9 @@ class NetworkClassifier(ClassifierMixin, _NetworkEstimator):
             The fitted estimator.
         """
         validate_data(self, X, y, skip_check_array=True)
-        check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
+        assert_all_finite(labels, input_name="y")
+        check_classification_targets(labels)
         check_consistent_length(X, labels)
         self.classes_, numbers = np.unique(labels, return_inverse=True)
         self._fit(X, numbers.astype(np.int64), len(self.classes_), nn.functional.cross_entropy)

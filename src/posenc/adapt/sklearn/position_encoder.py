@@ -172,11 +172,6 @@ class PositionEncoder(TransformerMixin, BaseEstimator):
         start = "_".join([*(names[i] for i in self.columns_), type(self.scheme_).__name__.lower()])
         return np.array([*kept, *(f"{start}_{i}" for i in range(self.scheme_.out_dim))], dtype=object)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self.columns is not None  # in the columns that are passed on
-        return tags
-
     @override
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         params = super().get_params(deep)
