@@ -1,4 +1,4 @@
-"""The benchmark of encodings in scikit-learn holds out whole cells, and reports nothing for models that learn nothing."""
+"""The benchmark of encodings in scikit-learn holds out whole cells; models that learn nothing are not reported."""
 
 import importlib.util
 from pathlib import Path
