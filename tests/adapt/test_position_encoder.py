@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ import torch
 
 pytest.importorskip("sklearn", reason="pip install 'posenc[places]'")
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import StandardScaler
 
 from posenc import FourierFeatures, Positions, SphericalHarmonics, sphere, times
 from posenc.adapt.sklearn import NetworkClassifier, NetworkRegressor, PositionEncoder
@@ -56,10 +60,22 @@ def test_one_place_has_one_encoding_whatever_its_longitude_is_called(scheme: str
     np.testing.assert_allclose(*encoder.transform([[-180.0, 10.0], [180.0, 10.0]]), atol=1e-9)
 
 
-@pytest.mark.parametrize("scheme", ["SphericalHarmonics(3)", "FourierFeatures(32, sigma=2)", "Sinusoid"])
+@pytest.mark.parametrize(
+    "scheme", ["SphericalHarmonics(3)", "FourierFeatures(32, sigma=2)", "Sinusoid", "SphereC(1)", "SphereM(1)"]
+)
 def test_these_schemes_are_continuous_at_the_meridian_of_180_degrees(scheme: str) -> None:
     encoder = PositionEncoder(scheme, kind="sphere", random_state=0).fit(PLACES)
-    np.testing.assert_allclose(*encoder.transform([[-180 + 1e-7, 10.0], [180 - 1e-7, 10.0]]), atol=1e-6)
+    np.testing.assert_allclose(*encoder.transform([[-180 + 1e-7, 10.0], [180 - 1e-7, 10.0]]), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    ["SphereC", "SphereM", "SphereDFS", "SphereCPlus", "SphereMPlus", "Space2VecGrid(16, r_min=0.01, r_max=1)"],
+)
+def test_these_are_not_as_the_document_states(scheme: str) -> None:
+    encoder = PositionEncoder(scheme, kind="sphere").fit(PLACES)
+    west, east = encoder.transform([[-180 + 1e-7, 10.0], [180 - 1e-7, 10.0]])
+    assert np.abs(west - east).max() > 0.1
 
 
 def test_planar_coordinates_fill_a_box_whose_axes_keep_their_ratio() -> None:
@@ -323,3 +339,27 @@ except ImportError as error:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     wanted = "posenc.adapt.sklearn needs scikit-learn, which is not installed: pip install 'posenc[places]'"
     assert ran.stdout.strip() == wanted
+
+
+# real data ---------------------------------------------------------------------------------------------------------
+@pytest.mark.full
+@pytest.mark.bare
+@pytest.mark.data
+def test_a_place_helps_boosting_and_an_encoding_helps_ridge_on_california() -> None:
+    path = Path(os.environ.get("POSENC_DATA", "")) / "places" / "california.csv"
+    if not path.is_file():
+        pytest.skip("POSENC_DATA names no folder that holds places/california.csv")
+    table = pd.read_csv(path).drop(columns="ocean_proximity").fillna(500)
+    table = table.sample(6000, random_state=0)
+    y = table.pop("median_house_value") / 1e5
+    encoder = PositionEncoder("FourierFeatures(66, sigma=1)", columns=AT, keep="all", random_state=0)
+    half = slice(0, 3000), slice(3000, 6000)
+
+    def score(model: Any, X: Any) -> float:
+        return model.fit(X.iloc[half[0]], y.iloc[half[0]]).score(X.iloc[half[1]], y.iloc[half[1]])
+
+    boosting = HistGradientBoostingRegressor(random_state=0, max_iter=60)
+    without = score(boosting, table.drop(columns=AT))
+    assert score(make_pipeline(encoder, boosting), table) > without + 0.05
+    ridge = make_pipeline(StandardScaler(), Ridge(1.0))
+    assert score(make_pipeline(encoder, ridge), table) > score(ridge, table) + 0.01

@@ -24,7 +24,27 @@ DIM = 64
 """Least width of an encoding whose text gives none."""
 
 
-class PositionEncoder(TransformerMixin, BaseEstimator):
+class _NestedOptions(BaseEstimator):
+    """Parameters of scikit-learn that read and set one entry of ``options`` as ``options__name``."""
+
+    options: Mapping[str, Any] | None
+
+    @override
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        params = super().get_params(deep)
+        options = self.options if deep and isinstance(self.options, Mapping) else {}
+        return params | {f"options__{name}": value for name, value in options.items()}
+
+    @override
+    def set_params(self, **params: Any) -> Self:
+        start = "options__"
+        given = {name.removeprefix(start): params.pop(name) for name in list(params) if name.startswith(start)}
+        if given:
+            params["options"] = {**(params.get("options", self.options) or {}), **given}
+        return super().set_params(**params)
+
+
+class PositionEncoder(TransformerMixin, _NestedOptions):
     """Turn coordinate columns into the columns of an encoding, for any estimator of scikit-learn.
 
     A table may be a numpy array, or a data frame of pandas or polars. ``fit`` finds the kind of the coordinates and
@@ -171,20 +191,6 @@ class PositionEncoder(TransformerMixin, BaseEstimator):
         kept = [names[i] for i in self._kept_numbers()]
         start = "_".join([*(names[i] for i in self.columns_), type(self.scheme_).__name__.lower()])
         return np.array([*kept, *(f"{start}_{i}" for i in range(self.scheme_.out_dim))], dtype=object)
-
-    @override
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        params = super().get_params(deep)
-        options = self.options if deep and isinstance(self.options, Mapping) else {}
-        return params | {f"options__{name}": value for name, value in options.items()}
-
-    @override
-    def set_params(self, **params: Any) -> Self:
-        start = "options__"
-        given = {name.removeprefix(start): params.pop(name) for name in list(params) if name.startswith(start)}
-        if given:
-            params["options"] = {**(params.get("options", self.options) or {}), **given}
-        return super().set_params(**params)
 
     # columns ---------------------------------------------------------------------------------------------------------
     def _table(self, X: Any, *, reset: bool) -> Any:
