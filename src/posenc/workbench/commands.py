@@ -140,13 +140,11 @@ def run(
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
-    if source is not None and not isinstance(source, str | Path):
-        source = write_given_graphs(definition.name, _listed_graphs(source), Path(out))
-    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {})}
-    others["reading"] = request_checks.reading_options(study, source, locals())
-    request = request_of_call(definition, preset, **names, others=others)
+    source = _source_path(definition.name, source, out)
+    names: dict[str, Any] = {"panels": panels, "schemes": schemes, "data": data}
+    others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
+    others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
+    request = request_of_call(definition, preset, source=source, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
@@ -154,14 +152,17 @@ def run(
     return result
 
 
-def _listed_graphs(source: Any) -> list[Any]:
+def _source_path(study: str, source: Any, out: str | Path) -> str | Path | None:
+    """Path of the data of a call; graphs of Python are written into the store."""
+    if source is None or isinstance(source, str | Path):
+        return source
     if not isinstance(source, Iterable) or hasattr(source, "edge_index"):
         raise ValueError(
             f"your data are the path of a file or folder, or for the study graphs a list of graphs; got "
             f"{type(source).__name__}. For one graph write its edges as a CSV: posenc run graphs edges.csv --labels "
             "nodes.csv."
         )
-    return list(source)
+    return write_given_graphs(study, list(source), Path(out))
 
 
 def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:
