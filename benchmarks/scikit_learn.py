@@ -51,6 +51,7 @@ def main() -> int:
         split: {model: compare(table, split, model, chosen.rounds) for model in ("boosting", "ridge")}
         for split in ("random", "half degrees")
     }
+    print(markdown(found))
     keep(chosen, rows=len(table), folds=FOLDS, repeats=chosen.rounds, encodings=ENCODINGS, r2=found)
     return 0
 
@@ -66,6 +67,19 @@ def compare(table: Any, split: str, model: str, repeats: int) -> dict[str, dict[
         found[label] = {"R2": statistics.mean(each), "gain": mean, "low": mean - half, "high": mean + half}
         print(f"{split}, {model}, {label}: R2 {found[label]['R2']:.3f}, gain {mean:+.3f} ± {half:.3f}", flush=True)
     return found
+
+
+def markdown(found: Any) -> str:
+    """The rows of the document's table: R2 of longitude and latitude, differences to it with intervals."""
+
+    def cell(each: dict[str, float], label: str) -> str:
+        if label == COORDINATES:
+            return f"R² {each['R2']:.3f}"
+        return f"{each['gain']:+.3f} [{each['low']:+.3f}, {each['high']:+.3f}]".replace("-", "−")
+
+    columns = [of_model for split in found.values() for of_model in split.values()]
+    rows = ([label, *(cell(column[label], label) for column in columns)] for label in columns[0])
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def fold_scores(table: Any, split: str, model: str, label: str, repeats: int) -> list[float]:

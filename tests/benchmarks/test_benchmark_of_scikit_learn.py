@@ -1,6 +1,7 @@
 """The benchmark of encodings in scikit-learn holds out whole cells; models that learn nothing are not reported."""
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,3 +63,10 @@ def test_models_that_learn_nothing_are_not_reported(benchmark: ModuleType, monke
     table["median_house_value"] = np.random.default_rng(1).uniform(1, 2, len(table))
     with pytest.raises(SystemExit, match="nothing is reported"):
         benchmark.compare(table, "random", "ridge", 1)
+
+
+def test_the_table_of_the_document_is_that_of_the_results(benchmark: ModuleType) -> None:
+    root = FOLDER.parent
+    found = json.loads((root / "results" / "scikit-learn-cpu.json").read_text(encoding="utf-8"))
+    assert list(found["encodings"].values()) == list(benchmark.ENCODINGS.values())
+    assert benchmark.markdown(found["r2"]) in (root / "docs" / "scikit-learn.md").read_text(encoding="utf-8")
