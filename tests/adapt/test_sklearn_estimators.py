@@ -11,8 +11,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from posenc.adapt.sklearn import NetworkClassifier, NetworkRegressor, PositionEncoder
 
-SMALL: dict[str, Any] = {"hidden": (32,), "steps": 200}
-"""Options of a network that learns the data of the checks in a tenth of a second."""
 ENCODERS = [
     PositionEncoder(),
     PositionEncoder("SphericalHarmonics(3)", kind="sphere", columns=[0, 1]),
@@ -40,13 +38,6 @@ def test_the_default_encoder_passes_every_check(estimator: Any, check: Any) -> N
 @pytest.mark.bare
 @parametrize_with_checks(ENCODERS[1:], expected_failed_checks=expected_failures, xfail_strict=True)
 def test_encoders_of_each_kind_pass_every_check(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.full
-@pytest.mark.bare
-@parametrize_with_checks([NetworkRegressor(**SMALL), NetworkClassifier(**SMALL)], xfail_strict=True)
-def test_small_networks_pass_every_check(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
