@@ -90,7 +90,7 @@ LAYERS = (
     ("workbench.tasks",),
     ("workbench.report",),
     ("workbench.studies",),
-    ("workbench.study_result", "workbench.model_loading"),
+    ("workbench.given_graphs", "workbench.study_result", "workbench.model_loading"),
     ("workbench.request_options", "workbench.request_execution", "workbench.run_export"),
     ("workbench.commands",),
     ("workbench",),

@@ -56,6 +56,8 @@ def run_block(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)  # a block may write files
     if "from transformers import" in code:  # what posenc adapts it does not need
         pytest.importorskip("transformers")
+    if "posenc.adapt.sklearn" in code:
+        pytest.importorskip("sklearn")
     if "from torch_geometric" in code:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its import warns of torch.jit.script

@@ -27,7 +27,14 @@ import posenc.workbench
 
 ROOT = Path(__file__).parents[1]
 TOOLS = Path(sys.executable).parent
-MODULES = ("posenc", "posenc.adapt", "posenc.contract", "posenc.frequencies", "posenc.workbench")
+MODULES = (
+    "posenc",
+    "posenc.adapt",
+    "posenc.adapt.sklearn",
+    "posenc.contract",
+    "posenc.frequencies",
+    "posenc.workbench",
+)
 """Modules with public names: those of ``__all__``, or everything public that a module without it defines."""
 UNDOCUMENTED: dict[str, str] = {}
 """Public names with an incomplete docstring, and what it lacks. A name with a complete docstring must not be listed."""

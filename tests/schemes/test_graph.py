@@ -49,6 +49,35 @@ def test_flips_change_given_signs_and_not_absolute_ones():
         assert len(rows.flatten(1).mul(1e4).round().unique(dim=0)) == different
 
 
+def test_random_signs_are_drawn_for_each_eigenvector_in_training_mode_alone():
+    scheme, v = Laplacian(3, axes=3, signs="random").double(), torch.randn(2, 5, 3, dtype=torch.float64)
+    drawn = torch.stack([scheme.prepare(Positions(v)).v / v for _ in range(400)])
+    assert bool((drawn.abs() == 1).all())
+    signs = drawn[:, :1, :1]
+    assert bool((drawn == signs).all()), "the nodes and the graphs of a call share its signs"
+    signs = signs[:, 0, 0]
+    assert len(signs.unique(dim=0)) == 8, "the eigenvectors have signs of their own"
+    assert float(signs.mean(0).abs().max()) < 4 / 400**0.5
+    assert int(scheme.drawn) == 400
+    scheme.eval()
+    for _ in range(3):
+        assert torch.equal(scheme.prepare(Positions(v)).v, v)
+    assert int(scheme.drawn) == 400
+
+
+def test_random_signs_continue_from_a_saved_state():
+    scheme, v = Laplacian(3, axes=6, signs="random"), Positions(torch.randn(5, 6))
+    for _ in range(7):
+        scheme.prepare(v)
+    other = Laplacian(3, axes=6, signs="random")
+    other.load_state_dict(scheme.state_dict())
+    for _ in range(5):
+        assert torch.equal(scheme.prepare(v).v, other.prepare(v).v)
+    other.reset_parameters()
+    assert torch.equal(other.prepare(v).v, Laplacian(3, axes=6, signs="random").prepare(v).v)
+    assert "drawn" not in Laplacian(3, axes=6).state_dict(), "states of earlier versions load"
+
+
 def test_a_renumbered_graph_gives_renumbered_rows():
     edges = torch.tensor([[0, 1], [1, 2], [2, 3], [3, 4], [1, 4], [4, 5]])
     order = torch.tensor([3, 0, 5, 1, 4, 2])  # node n is called order[n]
@@ -76,5 +105,5 @@ def test_bad_input(make, sentence):
 
 @pytest.mark.compile  # the shape hook would refuse the word before the sentence does
 def test_unknown_signs():
-    with pytest.raises(ValueError, match=r"as 'given' or 'absolute'; got signs='squared'"):
+    with pytest.raises(ValueError, match=r"as 'given', 'absolute' or 'random'; got signs='squared'"):
         Laplacian(3, 2, signs="squared")

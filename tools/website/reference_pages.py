@@ -19,7 +19,7 @@ from posenc.schemes import catalogue
 MODULES = (
     ("frequencies", "Frequencies", ("posenc.frequencies",)),
     ("measure", "Measures and statistics", ("posenc.measure",)),
-    ("adapt", "Schemes in models of others", ("posenc.adapt",)),
+    ("adapt", "Schemes in models of others", ("posenc.adapt", "posenc.adapt.sklearn")),
     ("models", "Models", ("posenc.models",)),
     ("contract", "The contract", ("posenc.contract",)),
 )

@@ -9,6 +9,8 @@
     vision_transformer(model, Sinusoid(384, axes=2))     the position table of a timm ViT
     AddNodeEncoding(RWSE(64, axes=16))                   a transform of PyTorch Geometric's data
 
+``posenc.adapt.sklearn`` has a transformer and two estimators of scikit-learn; it alone imports that library.
+
 Each function changes the model in place and returns it. No function imports transformers, timm or PyTorch Geometric. It
 looks for the modules that such a model has, and raises ValueError with the name of a missing one.
 """

@@ -9,13 +9,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from posenc.workbench import request_checks, studies
 from posenc.workbench.executors.engines import EngineRequest, engine_request
+from posenc.workbench.given_graphs import write_given_graphs
 from posenc.workbench.progress import ConsentError, CostEstimate
 from posenc.workbench.request_execution import execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
@@ -31,7 +32,7 @@ from posenc.workbench.tables.metric_table import metric_tables
 
 def run(
     study: str,
-    source: str | Path | None = None,
+    source: str | Path | Sequence[Any] | None = None,
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
@@ -72,7 +73,9 @@ def run(
 
     Args:
         study: Name of the study, such as "latin-squares".
-        source: Your own file or folder, for a study that takes one: an image, a mesh, a scene.
+        source: Your own file or folder, for a study that takes one: an image, a mesh, a scene. The study graphs takes a
+            list of graphs with ``y`` too, such as PyTorch Geometric's ``Data``: they are written into the store as a TU
+            folder, and equal contents are the same data.
         preset: Scale: "quick" (minutes), "standard" (hours) or a larger one, such as "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
         schemes: Variants to train: names, text such as "Shaw(values=False)", or schemes of your own: "my_bias.py",
@@ -137,16 +140,29 @@ def run(
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
-    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {})}
-    others["reading"] = request_checks.reading_options(study, source, locals())
-    request = request_of_call(definition, preset, **names, others=others)
+    source = _source_path(definition.name, source, out)
+    names: dict[str, Any] = {"panels": panels, "schemes": schemes, "data": data}
+    others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
+    others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
+    request = request_of_call(definition, preset, source=source, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
     assert result is not None, "_consent either returns True or raises"
     return result
+
+
+def _source_path(study: str, source: Any, out: str | Path) -> str | Path | None:
+    """Path of the data of a call; graphs of Python are written into the store."""
+    if source is None or isinstance(source, str | Path):
+        return source
+    if not isinstance(source, Iterable) or hasattr(source, "edge_index"):
+        raise ValueError(
+            f"your data are the path of a file or folder, or for the study graphs a list of graphs; got "
+            f"{type(source).__name__}. For one graph write its edges as a CSV: posenc run graphs edges.csv --labels "
+            "nodes.csv."
+        )
+    return write_given_graphs(study, list(source), Path(out))
 
 
 def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:

@@ -14,6 +14,7 @@ from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.graphs import STUDY, settings, stored_graphs
+from posenc.workbench.studies.graphs.execute import GraphModel
 from posenc.workbench.studies.graphs.graph_plots import scaled_layout
 from posenc.workbench.studies.graphs.stored_graphs import load_graphs, own_parts
 from tiny_data import WRITERS
@@ -53,6 +54,19 @@ def test_without_an_encoding_skip_links_are_at_chance_and_sizes_are_scored(tmp_p
         assert metrics["skip links", variant]["accuracy"] == 0.1, variant
     assert {"mse", "mse_at_8", "mse_at_12"} <= metrics["distances", "messages"].keys()
     assert metrics["distances", "messages"]["mse"] == metrics["distances", "messages"]["mse_at_8"]
+
+
+def test_the_test_part_is_scored_without_random_signs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+    predictions = GraphModel.predictions
+    monkeypatch.setattr(
+        GraphModel, "predictions", lambda self, items: modes.append(self.model.training) or predictions(self, items)
+    )
+    store = Store(tmp_path / "runs")
+    specs = [spec for spec in planned(store, "Laplacian(signs='random')") if spec.condition == "skip links"]
+    execute(specs[:1], store)
+    assert len(modes) > 1
+    assert not any(modes), modes
 
 
 @pytest.mark.full
