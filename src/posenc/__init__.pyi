@@ -27,6 +27,7 @@ from posenc.scheme import Scheme as Scheme
 from posenc.schemes.alibi import ALiBi as ALiBi
 from posenc.schemes.axial_rope import AxialRoPE as AxialRoPE
 from posenc.schemes.causal_nope import CausalNoPE as CausalNoPE
+from posenc.schemes.chunked_attention import ChunkedAttention as ChunkedAttention
 from posenc.schemes.concat import Concat as Concat
 from posenc.schemes.coordinates import Coordinates as Coordinates
 from posenc.schemes.cope import CoPE as CoPE
@@ -66,6 +67,7 @@ from posenc.schemes.shaw import Shaw as Shaw
 from posenc.schemes.sign_net import SignNet as SignNet
 from posenc.schemes.sinusoid import Sinusoid as Sinusoid
 from posenc.schemes.siren import SIREN as SIREN
+from posenc.schemes.sliding_window import SlidingWindow as SlidingWindow
 from posenc.schemes.space2vec_grid import Space2VecGrid as Space2VecGrid
 from posenc.schemes.space2vec_theory import Space2VecTheory as Space2VecTheory
 from posenc.schemes.spe import SPE as SPE
