@@ -42,6 +42,7 @@ from posenc.schemes.grid_merge import GridMerge as GridMerge
 from posenc.schemes.grid_pe import GridPE as GridPE
 from posenc.schemes.grid_rotate import GridRotate as GridRotate
 from posenc.schemes.hash_grid import HashGrid as HashGrid
+from posenc.schemes.k_planes import KPlanes as KPlanes
 from posenc.schemes.kerple_log import KERPLELog as KERPLELog
 from posenc.schemes.kerple_power import KERPLEPower as KERPLEPower
 from posenc.schemes.laplacian import Laplacian as Laplacian
@@ -82,6 +83,7 @@ from posenc.schemes.sum import Sum as Sum
 from posenc.schemes.swin_bias import SwinBias as SwinBias
 from posenc.schemes.t5_bias import T5Bias as T5Bias
 from posenc.schemes.temperature import Temperature as Temperature
+from posenc.schemes.tensorf import TensoRF as TensoRF
 from posenc.schemes.time2vec import Time2Vec as Time2Vec
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos

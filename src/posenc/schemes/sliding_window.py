@@ -58,9 +58,7 @@ class SlidingWindow(PairScheme):
     def __init__(self, window: int, *, causal: bool = True) -> None:
         super().__init__()
         if window < 1:
-            raise ValueError(
-                f"SlidingWindow counts the query, so window is at least 1; got {window}. Try 4096."
-            )
+            raise ValueError(f"SlidingWindow counts the query, so window is at least 1; got {window}. Try 4096.")
         self.window, self.causal = window, causal
         self.claims = Claims(
             translation="exact",
