@@ -78,6 +78,7 @@ from posenc.schemes.sphere_dfs import SphereDFS as SphereDFS
 from posenc.schemes.sphere_m import SphereM as SphereM
 from posenc.schemes.sphere_m_plus import SphereMPlus as SphereMPlus
 from posenc.schemes.spherical_harmonics import SphericalHarmonics as SphericalHarmonics
+from posenc.schemes.stick_breaking import StickBreaking as StickBreaking
 from posenc.schemes.string import STRING as STRING
 from posenc.schemes.sum import Sum as Sum
 from posenc.schemes.swin_bias import SwinBias as SwinBias

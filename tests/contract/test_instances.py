@@ -32,6 +32,7 @@ OTHERS = {
     "GridPE": [{"head_dim": 64, "heads": 8, "extent": 14.0}, {"head_dim": 17, "axes": 1}],
     "GridRotate": [{"head_dim": 64}],
     "HashGrid": [{"axes": 2, "resolution": 5, "features": 1, "table_size": 8, "domain": ((0, 0), (28, 14))}],
+    "KPlanes": [{"axes": 2, "resolutions": (5,), "features": 1}],
     "KERPLELog": [{"heads": 8}, {"heads": 3}],
     "KERPLEPower": [{"heads": 8}, {"heads": 3}],
     "Laplacian": [{"dim": 64, "axes": 8}],
@@ -68,6 +69,7 @@ OTHERS = {
     "SphereM": [{"scales": 16}],
     "SphereMPlus": [{"scales": 16}],
     "SphericalHarmonics": [{"degree": 10}],
+    "StickBreaking": [{}],
     "Sum": [
         {"parts": [posenc.RoPE(64), posenc.SwinBias(8, (14,))], "translation": "exact"},
         {"parts": [posenc.ALiBi(8), posenc.SwinBias(4, (14,))]},
@@ -76,6 +78,7 @@ OTHERS = {
     "SwinBias": [{"heads": 8, "window": (14, 14)}, {"heads": 3, "window": (7, 4)}],
     "T5Bias": [{"heads": 8}, {"heads": 12, "buckets": 16}],
     "Temperature": [{"length": 5.0, "alpha": 0.3}, {"length": 3.0, "alpha": 0.2, "smooth": True}],
+    "TensoRF": [{"resolution": (2, 5, 3)}],
     "Time2Vec": [{"dim": 64}],
     "VORoPE": [{"head_dim": 64}],
     "XPos": [{"head_dim": 64, "extent": 512}, {"head_dim": 16, "extent": 14}],

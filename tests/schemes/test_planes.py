@@ -1,4 +1,4 @@
-"""K-Planes and TensoRF against torch's ``grid_sample``, their initial values, coarse-to-fine weights and derivatives."""
+"""K-Planes and TensoRF against torch's ``grid_sample``, their initial values, coarse-to-fine weights, derivatives."""
 
 import itertools
 
@@ -13,7 +13,7 @@ X = torch.rand(40, 4, generator=torch.Generator().manual_seed(0))
 
 
 def sampled(scheme, factor, x):
-    """``(N, F)`` of one plane or line by ``grid_sample``, as the authors' code reads it: last axis first, in [-1, 1]."""
+    """``(N, F)`` of one plane or line by ``grid_sample``, as the authors read it: last axis first, in [-1, 1]."""
     size = factor.level.vertices
     image = scheme.table[factor.rows].detach().T.reshape(1, -1, *reversed(size))
     at = 2 * x[:, list(factor.axes)] - 1

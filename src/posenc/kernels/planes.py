@@ -89,5 +89,9 @@ def weighted_scales(scales: Sequence[Tensor], where: Points) -> Tensor:
 
 def define_factor(table: Tensor, p: Tensor, factor: Factor, domain: Domain) -> Tensor:
     """Scalar definition of ``factor_rows``: the row ``(F,)`` of one factor at the position ``p (P,)``."""
-    low, high, outside = (tuple(side[axis] for axis in factor.axes) for side in domain)
-    return define_row(table, p[list(factor.axes)], factor.level, Domain(low, high, outside), "linear")
+    own = Domain(
+        tuple(domain.low[axis] for axis in factor.axes),
+        tuple(domain.high[axis] for axis in factor.axes),
+        tuple(domain.outside[axis] for axis in factor.axes),
+    )
+    return define_row(table, p[list(factor.axes)], factor.level, own, "linear")

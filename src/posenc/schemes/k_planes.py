@@ -1,6 +1,6 @@
 """KPlanes: K-Planes; one trained feature plane for each pair of axes, whose interpolated features are multiplied.
 
-    f_R(x) = prod over pairs a < b of  P_ab(x_a, x_b)      elementwise, P_ab interpolated bilinearly on (R + 1)^2 vertices
+    f_R(x) = prod over pairs a < b of P_ab(x_a, x_b)      elementwise, with bilinear interpolation on (R + 1)^2 vertices
     e(x) = [f_R1(x) | f_R2(x) | ..]                                                       (eqs. 1 and 2, section 3.1)
 
 On P axes there are P (P - 1) / 2 planes for each resolution, so the number of parameters grows with R^2.
@@ -20,8 +20,9 @@ Conventions:
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import torch
@@ -93,8 +94,8 @@ class KPlanes(Scheme):
         refuse_unknown(axes, features, "linear")
         if axes < 2 or not len(resolutions) or (time is not None and not 0 <= time < axes):
             raise ValueError(
-                "KPlanes has a plane for each pair of axes, so axes >= 2; at least one resolution; and `time` is an axis "
-                f"from 0; got axes={axes}, {len(resolutions)} resolutions, time={time}. Write KPlanes(4, time=3)."
+                "KPlanes has a plane for each pair of axes, so axes >= 2; at least one resolution; and `time` is an "
+                f"axis from 0; got axes={axes}, {len(resolutions)} resolutions, time={time}. Write KPlanes(4, time=3)."
             )
         self.domain, self.time = make_domain(domain, axes), time
         self.scales: list[tuple[Factor, ...]] = []
@@ -142,7 +143,7 @@ class KPlanes(Scheme):
 
     @override
     def embed(self, where: Points) -> Tensor:
-        return weighted_scales([math.prod(factor_rows(self.table, where, planes)) for planes in self.scales], where)
+        return weighted_scales([reduce(mul, factor_rows(self.table, where, planes)) for planes in self.scales], where)
 
     @override
     def define_embed(self, p: Tensor) -> Tensor:

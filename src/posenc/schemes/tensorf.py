@@ -1,6 +1,6 @@
 """TensoRF: vector-matrix (VM) factors of a feature volume; a trained plane times a trained line for each axis.
 
-    e(x) = [M_01(x_0, x_1) v_2(x_2) | M_02(x_0, x_2) v_1(x_1) | M_12(x_1, x_2) v_0(x_0)]        (eqs. 4 and 9)
+    e(x) = [M_01(x_0, x_1) v_2(x_2) | M_02(x_0, x_2) v_1(x_1) | M_12(x_1, x_2) v_0(x_0)]        (section 3)
 
 Each product has C components; planes and lines are interpolated linearly. A volume of R^3 vertices thus has 3 C (R^2 +
 R) numbers.
