@@ -30,6 +30,7 @@ EXPORTS = {
     "multimodal_positions": ("multimodal",),
     "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
+    "segment_positions": ("segments",),
     "timestamps": ("times",),
     "workbench.model_loading": ("load",),
 }

@@ -26,6 +26,7 @@ from posenc.scheme import Claims as Claims
 from posenc.scheme import Scheme as Scheme
 from posenc.schemes.alibi import ALiBi as ALiBi
 from posenc.schemes.axial_rope import AxialRoPE as AxialRoPE
+from posenc.schemes.bipe import BiPE as BiPE
 from posenc.schemes.causal_nope import CausalNoPE as CausalNoPE
 from posenc.schemes.chunked_attention import ChunkedAttention as ChunkedAttention
 from posenc.schemes.concat import Concat as Concat
@@ -88,6 +89,7 @@ from posenc.schemes.tensorf import TensoRF as TensoRF
 from posenc.schemes.time2vec import Time2Vec as Time2Vec
 from posenc.schemes.vo_rope import VORoPE as VORoPE
 from posenc.schemes.xpos import XPos as XPos
+from posenc.segment_positions import segments as segments
 from posenc.timestamps import times as times
 from posenc.version import __version__ as __version__
 from posenc.workbench.model_loading import load as load

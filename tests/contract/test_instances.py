@@ -16,6 +16,7 @@ RING = [(n, (n + 1) % 30) for n in range(30)]
 OTHERS = {
     "ALiBi": [{"heads": 8}, {"heads": 3}],
     "AxialRoPE": [{"head_dim": 64}, {"head_dim": 16, "axes": 4}],
+    "BiPE": [{"within": posenc.Learned(64, 196), "between": posenc.T5Bias(8)}],
     "CausalNoPE": [{"temperature": 2.0}],
     "ChunkedAttention": [{"chunk": 7}],
     "CoPE": [{"head_dim": 64, "npos_max": 16}, {"head_dim": 5, "npos_max": 3}],
