@@ -58,6 +58,7 @@ from posenc.schemes.one_blob import OneBlob as OneBlob
 from posenc.schemes.peg import PEG as PEG
 from posenc.schemes.pope import PoPE as PoPE
 from posenc.schemes.random import Random as Random
+from posenc.schemes.relative_logits import RelativeLogits as RelativeLogits
 from posenc.schemes.rope import RoPE as RoPE
 from posenc.schemes.rwse import RWSE as RWSE
 from posenc.schemes.sc_pe import SCPE as SCPE

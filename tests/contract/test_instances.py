@@ -55,6 +55,7 @@ OTHERS = {
     "SCTorus": [{"n": 14}, {"n": 32, "hidden": (16, 8)}],
     "SIREN": [{"dim": 64, "axes": 2}],
     "SPE": [{"dim": 64, "axes": 8, "features": 4, "hidden": 5}],
+    "RelativeLogits": [{"dim": 64, "heads": 8}],
     "STRING": [{"head_dim": 8, "heads": 8}, {"head_dim": 8, "heads": 3, "axes": 3}],
     "Scaled": [{"scheme": posenc.ALiBi(8), "factor": 0.5}, {"scheme": posenc.Learned(64, 196), "factor": 0.02}],
     "SectionedRoPE": [{"head_dim": 64, "sections": (8, 8, 8, 8)}],
