@@ -17,6 +17,7 @@ from posenc.graph_data.edges import Graph as Graph
 from posenc.graph_data.edges import as_graph as as_graph
 from posenc.length_rope import LengthRoPE as LengthRoPE
 from posenc.multimodal_positions import multimodal as multimodal
+from posenc.multimodal_positions import video_rope as video_rope
 from posenc.positions import Positions as Positions
 from posenc.positions import as_positions as as_positions
 from posenc.positions import grid as grid

@@ -159,9 +159,8 @@ class RelativeLogits(PairScheme):
         back = -pair.distance()  # (Q, K), or (B, 1, Q, K)
         own = (back == 0) if attn_mask is None else (back == 0) & attn_mask
         placed = pair.placed()
-        own = (own if placed is None else own & placed).to(
-            kept.dtype
-        )  # a lookup of the row of each query as a product: it has no key to pick among none
+        # The row of each query is looked up by a product, which also works where there is no key.
+        own = (own if placed is None else own & placed).to(kept.dtype)
         rows = (own / own.sum(-1, keepdim=True).clamp(min=1)) @ per_head(kept, q, "RelativeLogits")
         by_distance = rows @ self.profiles.to(rows.dtype)
         extent = self.profiles.shape[1]
