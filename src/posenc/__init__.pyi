@@ -56,6 +56,7 @@ from posenc.schemes.mixed_rope import MixedRoPE as MixedRoPE
 from posenc.schemes.multires_grid import MultiResolutionGrid as MultiResolutionGrid
 from posenc.schemes.nope import NoPE as NoPE
 from posenc.schemes.one_blob import OneBlob as OneBlob
+from posenc.schemes.path import PaTH as PaTH
 from posenc.schemes.peg import PEG as PEG
 from posenc.schemes.pope import PoPE as PoPE
 from posenc.schemes.random import Random as Random

@@ -47,6 +47,7 @@ OTHERS = {
     "OneBlob": [{"axes": 2}, {"axes": 3, "bins": 16, "kernel": "quartic"}],
     "PEG": [{"dim": 64}, {"dim": 5, "axes": 3}],
     "PoPE": [{"head_dim": 16, "heads": 8}, {"head_dim": 5, "heads": 3}],
+    "PaTH": [{"dim": 64, "head_dim": 8, "heads": 8}],
     "RWSE": [{"dim": 64, "axes": 8}],
     "Random": [{"dim": 64, "max_len": 196}],
     "RoPE": [{"head_dim": 64}, {"head_dim": 32, "of": 81}],
