@@ -33,6 +33,7 @@ from posenc.schemes.chunked_attention import ChunkedAttention as ChunkedAttentio
 from posenc.schemes.concat import Concat as Concat
 from posenc.schemes.coordinates import Coordinates as Coordinates
 from posenc.schemes.cope import CoPE as CoPE
+from posenc.schemes.dape import DAPE as DAPE
 from posenc.schemes.dense_grid import DenseGrid as DenseGrid
 from posenc.schemes.fire import FIRE as FIRE
 from posenc.schemes.fourier_features import FourierFeatures as FourierFeatures

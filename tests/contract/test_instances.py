@@ -22,6 +22,7 @@ OTHERS = {
     "CoPE": [{"head_dim": 64, "npos_max": 16}, {"head_dim": 5, "npos_max": 3}],
     "Concat": [{"parts": [posenc.Sinusoid(8, 2), posenc.DenseGrid(2, 5, 3, domain=((0, -2), (28, 14)))]}],
     "Coordinates": [{"axes": 5}],
+    "DAPE": [{"scheme": posenc.T5Bias(8), "heads": 8}],
     "DenseGrid": [{"axes": 2, "resolution": 3, "features": 1, "domain": ((-180, -90), (180, 90))}],
     "FIRE": [{"heads": 8}, {"heads": 3, "hidden": 5}],
     "FoX": [{"dim": 64, "heads": 8}, {"dim": 5, "heads": 3}],
