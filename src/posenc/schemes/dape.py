@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
+from posenc.claims import Read
 from posenc.kernels.composition import FreshArguments, copy_declarations, reset
 from posenc.kernels.grouped_heads import grouped_logits
 from posenc.kernels.pairs import Divisible, Pairs
@@ -120,7 +121,8 @@ class DAPE(Scheme):
         own = "layer and head" if heads > 1 else "layer"
         self.claims = dataclasses.replace(scheme.claims, learned=True, sharing=own)
         copy_declarations(self, {"scheme": scheme})
-        self.bias_reads = scheme.bias_reads | {"q", "k"}
+        reads: frozenset[Read] = frozenset({"q", "k"})
+        self.bias_reads = scheme.bias_reads | reads
 
     def reset_parameters(self) -> None:
         """Draw the network and the scheme again, also after the module was built on the meta device."""
