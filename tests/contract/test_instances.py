@@ -65,7 +65,7 @@ OTHERS = {
     "Shaw": [{"head_dim": 64, "max_distance": 16}, {"head_dim": 5, "max_distance": 2}],
     "SignNet": [{"dim": 64, "axes": 8, "hidden": 4}],
     "Sinusoid": [{"dim": 32}, {"dim": 64, "axes": 2}],
-    "SlidingWindow": [{"window": 9}],
+    "SlidingWindow": [{"size": 9}],
     "Space2VecGrid": [{"scales": 16}],
     "Space2VecTheory": [{"scales": 16}],
     "SphereC": [{"scales": 16}],

@@ -114,7 +114,7 @@ def test_a_window_acts_beside_another_scheme():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: SlidingWindow(0), "window is at least 1; got 0"),
+        (lambda: SlidingWindow(0), "size is at least 1; got 0"),
         (lambda: ChunkedAttention(0), "chunks of at least 1 position; got 0"),
         (lambda: interleaved(NoPE(), NoPE(), every=1), "every >= 2; got 1"),
     ],

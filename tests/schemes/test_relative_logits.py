@@ -16,7 +16,7 @@ def draw(*shape, seed=7):
 
 
 def made(seed=3, temperature=None):
-    scheme = RelativeLogits(DIM, HEADS, extent=5, rank=3, temperature=temperature)
+    scheme = RelativeLogits(DIM, HEADS, distances=5, rank=3, temperature=temperature)
     with torch.no_grad():
         for parameter in scheme.parameters():
             parameter.copy_(draw(*parameter.shape, seed=seed))

@@ -32,8 +32,8 @@ from posenc.schemes.alibi import ALiBi, plain_slopes
 from posenc.schemes.learned import Learned
 from posenc.schemes.rope import RoPE
 
-SLOPES = tuple(96 * m for m in plain_slopes(4))
-"""Slopes of BiPE-ALiBi for 4 heads."""
+SLOPES = tuple(96 * m for m in plain_slopes(1))
+"""Slope of BiPE-ALiBi for one head."""
 
 
 class BiPE(Scheme):
@@ -72,7 +72,7 @@ class BiPE(Scheme):
     shown = "BiPE(Learned(32, 64), ALiBi(4))"
     examples = (
         FreshArguments({"within": lambda: Learned(12, 24), "between": lambda: RoPE(12)}),
-        FreshArguments({"within": lambda: Learned(12, 24), "between": lambda: ALiBi(4, slopes=SLOPES)}),
+        FreshArguments({"within": lambda: Learned(12, 24), "between": lambda: ALiBi(1, slopes=SLOPES)}),
     )
 
     within: Any

@@ -75,8 +75,8 @@ class PaTH(Scheme):
           Panda, Rameswar and Kim, Yoon},
   booktitle={NeurIPS}, year={2025}, note={arXiv:2505.16381}}"""
     examples = (
-        {"dim": 12, "head_dim": 12, "heads": 4, "rank": 5},
-        {"dim": 12, "head_dim": 12, "heads": 1, "rank": 5, "kernel": 2},
+        {"dim": 48, "head_dim": 12, "heads": 4, "rank": 5},
+        {"dim": 48, "head_dim": 12, "heads": 1, "rank": 5, "kernel": 2},
     )
 
     down: nn.Parameter

@@ -47,20 +47,20 @@ class RelativeLogits(PairScheme):
     Args:
         dim: Width of the input x of the block.
         heads: Number of query heads.
-        extent: Number E of distances with a bias, from 0. Default: 1024.
+        distances: Number E of distances with a bias, from 0. Default: 1024.
         rank: Number R of profiles. Default: 16.
         temperature: Factor on queries and bias by position. Default: none.
         generator: Random generator of the initial weights. Default: torch's global generator.
 
     Raises:
-        ValueError: If ``dim``, ``heads``, ``extent`` or ``rank`` is less than 1.
+        ValueError: If ``dim``, ``heads``, ``distances`` or ``rank`` is less than 1.
 
     Example:
         >>> import torch
         >>> from posenc import RelativeLogits, attention, sequence
         >>> q = k = v = torch.randn(1, 2, 10, 16)  # (batch, heads, tokens, head_dim)
         >>> x = torch.randn(1, 10, 32)  # the input of the block
-        >>> scheme = RelativeLogits(dim=32, heads=2, extent=8)
+        >>> scheme = RelativeLogits(dim=32, heads=2, distances=8)
         >>> attention(q, k, v, scheme=scheme, q_pos=sequence(10), x=x, causal=True).shape
         torch.Size([1, 2, 10, 16])
 
@@ -74,12 +74,12 @@ class RelativeLogits(PairScheme):
   author={Shaw, Peter and Uszkoreit, Jakob and Vaswani, Ashish},
   booktitle={NAACL}, year={2018}, note={arXiv:1803.02155. The profiles are those of Inkling in transformers 5.23}}"""
     examples = (
-        FreshArguments({"dim": lambda: 12, "heads": lambda: 4, "extent": lambda: 9, "rank": lambda: 3}),
+        FreshArguments({"dim": lambda: 12, "heads": lambda: 4, "distances": lambda: 9, "rank": lambda: 3}),
         FreshArguments(
             {
                 "dim": lambda: 12,
                 "heads": lambda: 1,
-                "extent": lambda: 5,
+                "distances": lambda: 5,
                 "rank": lambda: 2,
                 "temperature": lambda: Temperature(4.0, smooth=True),
             }
@@ -95,20 +95,20 @@ class RelativeLogits(PairScheme):
         dim: int,
         heads: int,
         *,
-        extent: int = 1024,
+        distances: int = 1024,
         rank: int = 16,
         temperature: Temperature | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.heads = heads
-        if min(dim, heads, extent, rank) < 1:
+        if min(dim, heads, distances, rank) < 1:
             raise ValueError(
-                "RelativeLogits needs dim, heads, extent and rank of at least 1; got "
-                f"dim={dim}, heads={heads}, extent={extent}, rank={rank}. Inkling has extent=1024, rank=16."
+                "RelativeLogits needs dim, heads, distances and rank of at least 1; got "
+                f"dim={dim}, heads={heads}, distances={distances}, rank={rank}. Inkling has distances=1024, rank=16."
             )
         self.weight = nn.Parameter(torch.empty(heads, rank, dim))
-        self.profiles = nn.Parameter(torch.empty(rank, extent))
+        self.profiles = nn.Parameter(torch.empty(rank, distances))
         self.temperature = temperature
         self.reset_parameters(generator)
         self.claims = Claims(

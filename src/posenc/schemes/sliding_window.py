@@ -29,11 +29,11 @@ class SlidingWindow(PairScheme):
         s_ij = q_i . k_j + log [0 <= p_i - p_j < w]      causal=False: ``|p_i - p_j| < w``
 
     Args:
-        window: Window w in units of position, at least 1; the query is counted.
+        size: Window w in units of position, at least 1; the query is counted.
         causal: If False, keys after the query are allowed too, up to the same distance. Default: True.
 
     Raises:
-        ValueError: If ``window`` is less than 1.
+        ValueError: If ``size`` is less than 1.
 
     Example:
         >>> from posenc import SlidingWindow, sequence
@@ -53,13 +53,14 @@ class SlidingWindow(PairScheme):
   title={Longformer: The Long-Document Transformer},
   author={Beltagy, Iz and Peters, Matthew E. and Cohan, Arman},
   journal={arXiv:2004.05150}, year={2020}}"""
-    examples = ({"window": 4}, {"window": 4, "causal": False})
+    examples = ({"size": 4}, {"size": 4, "causal": False})
+    conventions = ("causal",)
 
-    def __init__(self, window: int, *, causal: bool = True) -> None:
+    def __init__(self, size: int, *, causal: bool = True) -> None:
         super().__init__()
-        if window < 1:
-            raise ValueError(f"SlidingWindow counts the query, so window is at least 1; got {window}. Try 4096.")
-        self.window, self.causal = window, causal
+        if size < 1:
+            raise ValueError(f"SlidingWindow counts the query, so size is at least 1; got {size}. Try 4096.")
+        self.size, self.causal = size, causal
         self.claims = Claims(
             translation="exact",
             isometric=True,
@@ -89,9 +90,9 @@ class SlidingWindow(PairScheme):
 
     def _near(self, distance: Tensor) -> Tensor:
         """Return True for distances ``p_j - p_i`` inside the window."""
-        return (distance > -self.window) & (distance <= 0 if self.causal else distance < self.window)
+        return (distance > -self.size) & (distance <= 0 if self.causal else distance < self.size)
 
     @override
     def define_mask(self, at: At) -> bool:
         back = at.q_pos[at.i, 0] - at.k_pos[at.j, 0]
-        return bool(back >= 0) and bool(back < self.window) if self.causal else bool(back.abs() < self.window)
+        return bool(back >= 0) and bool(back < self.size) if self.causal else bool(back.abs() < self.size)
