@@ -1,5 +1,6 @@
 """Per-layer recipes (iRoPE, RNoPE) with windows and chunks, against the layers and masks of transformers."""
 
+import msgspec
 import pytest
 import torch
 
@@ -17,8 +18,10 @@ from posenc import (
     sequence,
 )
 from posenc.adapt import llama
+from posenc.lookup.scheme_text import parse
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.models.layers import interleaved
+from posenc.workbench.studies.language.variants import variant
 
 CONFIG = LanguageConfig(vocabulary=11, dim=16, depth=4, heads=2, key_heads=1, hidden=16)
 N = 20
@@ -122,3 +125,30 @@ def test_a_window_acts_beside_another_scheme():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def variant_of(label: str, depth: int = 5):
+    return variant(label, msgspec.structs.replace(CONFIG, depth=depth), longest=64)
+
+
+def test_the_study_of_language_takes_a_recipe_as_text():
+    chosen = variant_of("interleaved(Sum([RoPE, SlidingWindow(4)]), NoPE, every=3)")
+    kinds = [type(chosen.model(16).unique_schemes[n]).__name__ for n in chosen.model(16).scheme_of]
+    assert kinds == ["Sum", "Sum", "NoPE", "Sum", "Sum"]
+    assert variant_of("RoPE").schemes == (parse("RoPE"),)
+    assert variant_of("interleaved(RoPE, NoPE)").schemes == (parse("RoPE"),) * 3 + (parse("NoPE"),)
+
+
+@pytest.mark.parametrize(
+    ("label", "sentence"),
+    [
+        ("interleaved(RoPE, NoPE, every=1)", r"n of at least 2, as interleaved\(RoPE, NoPE, every=4\); got"),
+        ("interleaved(RoPE)", "takes the scheme of most layers"),
+        ("interleaved(RoPE, NoPE, often=2)", "takes the scheme of most layers"),
+        ("interleaved(RoPE, Sinusoidd(3))", "no encoding 'Sinusoidd'. Did you mean Sinusoid"),
+        ("interleaved(RoPE, SwinBias(window=(3, 3)))", "reads positions of 2 axes"),
+    ],
+)
+def test_a_recipe_that_cannot_be(label, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        variant_of(label)

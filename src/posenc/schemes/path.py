@@ -96,7 +96,7 @@ class PaTH(Scheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.head_dim, self.heads = head_dim, heads
+        self.dim, self.head_dim, self.heads = dim, head_dim, heads
         if min(dim, head_dim, heads, rank, kernel) < 1:
             raise ValueError(
                 "PaTH needs dim, head_dim, heads, rank and kernel of at least 1; got "

@@ -101,7 +101,7 @@ class RelativeLogits(PairScheme):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.dim, self.heads = dim, heads
         if min(dim, heads, distances, rank) < 1:
             raise ValueError(
                 "RelativeLogits needs dim, heads, distances and rank of at least 1; got "
