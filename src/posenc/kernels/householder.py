@@ -37,13 +37,18 @@ def earlier_keys(k_pos: Positions, together: Tensor) -> Tensor:
 
     Keys at one position stand in the order in which they are given.
     """
-    apart = distances(k_pos, k_pos)
-    index = torch.arange(apart.shape[-1], device=apart.device)
-    before = together & ((apart < 0) | ((apart == 0) & (index < index[:, None])))
+    before = together & _before(k_pos)
     if k_pos.placed is None:
         return before
     placed = k_pos.placed if k_pos.placed.dim() == 1 else k_pos.placed[:, None]
     return before & placed[..., :, None] & placed[..., None, :]
+
+
+def _before(k_pos: Positions) -> Tensor:
+    """Return True where key m stands before key l, ``(.., l, m)``; at one position in the order of their indices."""
+    apart = distances(k_pos, k_pos)
+    index = torch.arange(apart.shape[-1], device=apart.device)
+    return (apart < 0) | ((apart == 0) & (index < index[:, None]))
 
 
 def causal_convolution(u: Tensor, taps: Tensor, earlier: Tensor) -> Tensor:
@@ -83,8 +88,7 @@ def householder_bias(
     Returns:
         The difference ``(B, H, Q, K)``; 0 where no matrix lies between the key and the query.
     """
-    at = pair.k.coords[..., 0].detach()
-    order = (at if at.dim() == 1 else at[:, None]).argsort(dim=-1, stable=True)  # (K,) or (B, 1, K)
+    order = _before(pair.k).sum(-1).argsort(-1)  # (K,) or (B, 1, K); ONNX has no stable sort of positions
     w, beta, rows = _take(w, order, -2), _take(beta[..., None], order, -2).mT, _take(earlier, order, -2)
     own = torch.eye(w.shape[-2], dtype=w.dtype, device=w.device)
     lower = own + beta.mT * (w @ w.mT) * _take(rows, order, -1)
