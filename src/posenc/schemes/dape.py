@@ -173,9 +173,8 @@ class DAPE(Scheme):
         copies = at.head.count // self.heads
         mates = [Head(own * copies + at.head % copies, at.head.count) for own in range(self.heads)]
         parts = [dataclasses.replace(at, q=at.heads_q[h], k=at.heads_k[h], head=h) for h in mates]
-        b = torch.stack([self.scheme.define_bias(part) for part in parts])
-        y = torch.cat([torch.stack([part.q[at.i] @ part.k[at.j] for part in parts]), b])
-        own, result = at.head.among(self.heads), self.outer[at.head.among(self.heads), -1]
+        b, own = torch.stack([self.scheme.define_bias(part) for part in parts]), at.head.among(self.heads)
+        y, result = torch.cat([torch.stack([part.q[at.i] @ part.k[at.j] for part in parts]), b]), self.outer[own, -1]
         for row, weight in zip(self.inner, self.outer[own, :-1], strict=True):
             z = row[:-1] @ y + row[-1]
             result = result + weight * (z if z > 0 else SLOPE * z)

@@ -86,15 +86,9 @@ class PaTH(Scheme):
     offset: nn.Parameter
 
     def __init__(
-        self,
-        dim: int,
-        head_dim: int,
-        heads: int,
-        *,
-        rank: int = 32,
-        kernel: int = 3,
+        self, dim: int, head_dim: int, heads: int, *, rank: int = 32, kernel: int = 3,
         generator: torch.Generator | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__()
         self.dim, self.head_dim, self.heads = dim, head_dim, heads
         if min(dim, head_dim, heads, rank, kernel) < 1:

@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.composition import FreshArguments
 from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
@@ -74,16 +73,8 @@ class RelativeLogits(PairScheme):
   author={Shaw, Peter and Uszkoreit, Jakob and Vaswani, Ashish},
   booktitle={NAACL}, year={2018}, note={arXiv:1803.02155. The profiles are those of Inkling in transformers 5.23}}"""
     examples = (
-        FreshArguments({"dim": lambda: 12, "heads": lambda: 4, "distances": lambda: 9, "rank": lambda: 3}),
-        FreshArguments(
-            {
-                "dim": lambda: 12,
-                "heads": lambda: 1,
-                "distances": lambda: 5,
-                "rank": lambda: 2,
-                "temperature": lambda: Temperature(4.0, smooth=True),
-            }
-        ),
+        {"dim": 12, "heads": 4, "distances": 9, "rank": 3},
+        {"dim": 12, "heads": 1, "distances": 5, "rank": 2, "temperature": Temperature(4.0, smooth=True)},
     )
     bias_reads = frozenset({"kept"})
 
