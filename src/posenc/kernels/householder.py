@@ -88,7 +88,7 @@ def householder_bias(
     Returns:
         The difference ``(B, H, Q, K)``; 0 where no matrix lies between the key and the query.
     """
-    order = _before(pair.k).sum(-1).argsort(-1)  # (K,) or (B, 1, K); ONNX has no stable sort of positions
+    order = _before(pair.k).sum(-1).argsort(-1)  # (K,) or (B, 1, K)
     w, beta, rows = _take(w, order, -2), _take(beta[..., None], order, -2).mT, _take(earlier, order, -2)
     own = torch.eye(w.shape[-2], dtype=w.dtype, device=w.device)
     lower = own + beta.mT * (w @ w.mT) * _take(rows, order, -1)
