@@ -52,6 +52,7 @@ LAYER = EncoderConfig(channels=1, classes=1, dim=256, depth=1, hidden=1024, head
 KNOWN: dict[str, Any] = {
     "head_dim": LAYER.head_dim, "heads": LAYER.heads, "dim": LAYER.dim, "max_distance": 127, "npos_max": 64,
     "scale_base": 512.0, "axes": 2, "resolution": 32, "table_size": 2**14, "sections": (16, 8, 8), "degree": 8,
+    "chunk": 256, "size": 256,
 }  # fmt: skip
 """Arguments of constructors by name: sizes of the layer, and sizes that fit 1,024 tokens."""
 AIMS = {"decode": 1.10, "training": 1.25}

@@ -33,7 +33,7 @@ LAYERS = (
     ("graph_batch", "version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
     ("lookup.moved", "lookup.name_suggestion", "lookup.scheme_reference"),
     ("positions", "frequencies", "claims"),
-    ("position_augmentation", "graph_data", "multimodal_positions", "timestamps"),
+    ("position_augmentation", "graph_data", "multimodal_positions", "segment_positions", "timestamps"),
     ("scheme",),
     ("kernels",),
     ("schemes",),

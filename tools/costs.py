@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def page() -> str:
     return TEXT.format(
         training_state="" if trained else " Not measured yet: `python benchmarks/costs.py --only training`.",
         torch=provenance["versions"]["torch"].partition("+")[0],
-        note=stored.get("note", ""),
+        note=textwrap.fill(stored.get("note", ""), 120),
         context=stored["context"], tokens=stored["tokens"], **stored["aims"],
         table="\n".join([*head, *rows]) + "\n", date=provenance["date"][:10],
         adapted=ADAPTED_TEXT.format(rows=listed, **{key: adapted[key] for key in ("parameters", "context", "aim")}),

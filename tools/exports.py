@@ -112,8 +112,8 @@ def inputs(scheme: Scheme, tokens: int, key_heads: int) -> tuple[Tensor, ...]:
     axes = scheme.claims.axes or 1
     at = torch.stack([(torch.arange(tokens) // 3**axis) % 3 if axes > 1 else torch.arange(tokens)
                       for axis in range(axes)], -1).float()  # fmt: skip
-    limit = scheme.claims.range
-    if limit is not None and float(torch.as_tensor(limit).max()) <= 4 and "embed" in scheme.claims.sites:
+    ends = [limit[1] for limit in scheme.claims.limits() if limit is not None]
+    if ends and max(ends) <= 4 and "embed" in scheme.claims.sites:
         at = 0.1 + 0.05 * at
     q = torch.randn(2, heads, tokens, width, generator=generator)
     k, v = torch.randn(2, 2, key_heads, tokens, width, generator=generator)

@@ -27,9 +27,10 @@ EXPORTS = {
     "graph_data.builders": ("graph", "graphs"),
     "graph_data.edges": ("Graph", "as_graph"),
     "length_rope": ("LengthRoPE",),
-    "multimodal_positions": ("multimodal",),
+    "multimodal_positions": ("multimodal", "video_rope"),
     "positions": ("Positions", "as_positions", "grid", "sequence", "sphere"),
     "scheme": ("Claims", "Scheme"),
+    "segment_positions": ("segments",),
     "timestamps": ("times",),
     "workbench.model_loading": ("load",),
 }

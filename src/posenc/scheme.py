@@ -85,6 +85,8 @@ class At:
         j: Index of the key.
         head: Number of the head.
         graph: The graph whose nodes the tokens are, or None.
+        heads_q: Queries of all heads, ``(H, Q, D)``, scaled as ``q`` but not transformed, for a bias that reads all.
+        heads_k: Keys of all heads, ``(H, K, D)``, not transformed.
     """
 
     q: Tensor
@@ -97,6 +99,8 @@ class At:
     j: int
     head: Head
     graph: GraphBatch | None = None
+    heads_q: Tensor | None = None
+    heads_k: Tensor | None = None
 
 
 def _refusing_other_sites(method: Callable[Args, Tensor]) -> Callable[Args, Tensor]:

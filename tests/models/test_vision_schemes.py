@@ -18,28 +18,38 @@ from posenc.schemes import catalogue
 from tiers import full_except
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "ChunkedAttention": {"chunk": 5},
+    "ConvPE": {"kernel": 5, "groups": 4},
     "DenseGrid": {"resolution": 7},
     "HashGrid": {"resolution": 7, "table_size": 64},
+    "KPlanes": {"resolutions": (3,), "features": 2},
     "MultiResolutionGrid": {"resolutions": (3, 5), "table_size": 32},
+    "SlidingWindow": {"size": 5},
+    "TensoRF": {"resolution": 3, "components": 2},
     "SphericalHarmonics": {"degree": 3},
     "SectionedRoPE": {"sections": (8, 8)},
 }
 """Sizes that no picture says."""
 
 OF_OTHERS = {"Concat": "is made of other schemes", "Sum": "is made of other schemes",
-             "Scaled": "is made of other schemes", "GraphDistance": "reads the hops of a batch of graphs",
+             "Scaled": "is made of other schemes", "BiPE": "is made of other schemes",
+             "DAPE": "is made of other schemes", "TensoRF": "reads 3 axes per position",
+             "GraphDistance": "reads the hops of a batch of graphs",
              "SPE": "reads the eigenvalues of a batch of graphs"}  # fmt: skip
 LONG = {"GraphDistance": "max_distance from 1 to 127"}
 """A stage of PVT has distances of up to 255."""
 CELLS = dict.fromkeys(
-    ("DenseGrid", "HashGrid", "MultiResolutionGrid", "OneBlob"), "is defined from 0 to 1 on axis 0; position 2"
+    ("DenseGrid", "HashGrid", "KPlanes", "MultiResolutionGrid", "OneBlob"),
+    "is defined from 0 to 1 on axis 0; position 2",
 )
 TURN = dict.fromkeys(
     ("SphereC", "SphereCPlus", "SphereDFS", "SphereM", "SphereMPlus", "SphericalHarmonics"),
     "reads (longitude, latitude) in radians, within one turn; got 15",
 )
-WHOLE = dict.fromkeys(("Learned", "Random", "Shaw", "T5Bias", "SwinBias", "LogCPB"), "counts in whole positions")
-BETWEEN = {name: WHOLE[name] for name in ("Shaw", "T5Bias", "SwinBias", "LogCPB")}
+WHOLE = dict.fromkeys(
+    ("Learned", "Random", "RelativeLogits", "Shaw", "T5Bias", "SwinBias", "LogCPB"), "counts in whole positions"
+)
+BETWEEN = {name: WHOLE[name] for name in ("RelativeLogits", "Shaw", "T5Bias", "SwinBias", "LogCPB")}
 
 
 def small_vit(**options: Any) -> VisionConfig:
@@ -81,7 +91,7 @@ def test_it_runs_or_a_sentence_says_why_not(model, name):
         with pytest.raises(ValueError, match=re.escape(refused[name])) as caught:
             run()
         assert "\n" not in str(caught.value)
-        assert str(caught.value).endswith((".", "posenc list"))
+        assert str(caught.value).endswith((".", "posenc list", "posenc list --axes 2"))
         return
     net = run()
     for called, parameter in net.named_parameters():

@@ -8,8 +8,10 @@ import math
 import torch
 from torch import Tensor, nn
 
+from posenc.kernels.domain import Points
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.schemes.tensorf import TensoRF
 
 CELLS = 3
 
@@ -215,3 +217,12 @@ class OneOctaveApart(Directions):
 
     def prepare(self, pos: Positions) -> Tensor:
         return super().prepare(dataclasses.replace(pos, coords=pos.coords / 2))
+
+
+class CoordinatesAreCutOff(TensoRF):
+    """nerfstudio's TensorVMEncoding detaches the coordinates, so a field has no gradient by positions or cameras."""
+
+    caught_by = "definition.positions_get_the_gradient_of_the_effect"
+
+    def embed(self, where: Points) -> Tensor:
+        return super().embed(where._replace(unit=where.unit.detach()))

@@ -13,13 +13,19 @@ from torch import Tensor
 
 import posenc
 from posenc import frequencies, sequence
+from posenc.models.layers import interleaved
 
 pytestmark = pytest.mark.oracles
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "released-models.md").read_text(encoding="utf-8")
 ROWS = [
     tuple(cell.strip() for cell in line.strip("|").split(" | ")) for line in re.findall(r"^\| [A-Z].*$", DOCUMENT, re.M)
 ]
-NAMES = {"torch": torch, **{name: getattr(posenc, name) for name in posenc.__all__}, **vars(frequencies)}
+NAMES = {
+    "torch": torch,
+    "interleaved": interleaved,
+    **{name: getattr(posenc, name) for name in posenc.__all__},
+    **vars(frequencies),
+}
 N = 20
 
 ROTARY: dict[tuple[str, str], list[tuple[str, str, str | None]]] = {
@@ -133,12 +139,70 @@ def llama4_temperature(scheme: Any) -> None:
     assert (scheme.length, scheme.alpha, scheme.offset) == (config.floor_scale, config.attn_scale, 1.0)
 
 
+def ernie(scheme: Any) -> None:
+    code = pytest.importorskip("transformers.models.ernie4_5_vl_moe.modeling_ernie4_5_vl_moe")
+    config = pytest.importorskip("transformers").Ernie4_5_VLMoeTextConfig()
+    q, pos = torch.randn(1, 2, N, 128, generator=torch.Generator().manual_seed(0)), posenc.multimodal([4, (2, 2, 4)])
+    cos, sin = code.Ernie4_5_VLMoeTextRotaryEmbedding(config)(q, pos.coords.T[:, None])
+    want, _ = code.apply_rotary_pos_emb(q, q, cos, sin)
+    torch.testing.assert_close(scheme.transform(q, scheme.prepare(pos), "q"), want, atol=1e-5, rtol=0)
+
+
+def inkling(sliding: bool) -> Any:
+    """Sizes of the layer; ``tests/schemes/test_relative_logits.py`` compares the attention."""
+
+    def compare(scheme: Any) -> None:
+        config = pytest.importorskip("transformers").InklingTextConfig()
+        kind = "hybrid_sliding" if sliding else "hybrid"
+        assert config.layer_types[:6].count(kind) == (5 if sliding else 1)
+        distances = config.sliding_window_size if sliding else config.rel_extent
+        assert scheme.profiles.shape == (config.d_rel, distances)
+        assert scheme.weight.shape == (config.num_attention_heads, config.d_rel, config.hidden_size)
+
+    return compare
+
+
+def wav2vec2(scheme: Any) -> None:
+    code = pytest.importorskip("transformers.models.wav2vec2.modeling_wav2vec2")
+    theirs = code.Wav2Vec2PositionalConvEmbedding(pytest.importorskip("transformers").Wav2Vec2Config())
+    scheme.load_wav2vec2(theirs)
+    x = torch.randn(1, N, 768, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(scheme.mix(x, scheme.prepare(sequence(N))), x + theirs(x), atol=1e-5, rtol=0)
+
+
+def layers_of(name: str) -> Any:
+    """Kinds of the layers of a configuration, and its windows, against a recipe."""
+
+    def compare(recipe: Any) -> None:
+        config = getattr(pytest.importorskip("transformers"), f"{name}Config")()
+        rotated = getattr(config, "no_rope_layers", None) or [kind != "full_attention" for kind in config.layer_types]
+        for layer, local in enumerate(rotated):
+            scheme = recipe(layer)
+            assert (scheme is recipe(0)) == bool(local)
+            limits = {type(part).__name__: part for part in getattr(scheme, "parts", [])}
+            if "ChunkedAttention" in limits:
+                assert limits["ChunkedAttention"].chunk == config.attention_chunk_size
+            if "SlidingWindow" in limits:
+                assert limits["SlidingWindow"].size == config.sliding_window
+
+    return compare
+
+
 COMPARED = {key: rotation(key[0], models) for key, models in ROTARY.items()} | {
     ("Llama 3.1", "all"): rotation("Llama 3.1", [("llama", "Llama", None)]),
     ("Llama 4", "three of four, chunked"): llama4_rotation,
     ("Llama 4", "one of four, full"): llama4_temperature,
     ("BLOOM", "all"): bloom,
     ("MPT", "all"): mpt,
+    ("Ernie 4.5 VL", "all"): ernie,
+    ("Inkling", "five of six, sliding"): inkling(sliding=True),
+    ("Inkling", "one of six, full"): inkling(sliding=False),
+    ("Wav2Vec 2.0", "encoder, after its first projection"): wav2vec2,
+    ("Llama 4", "iRoPE"): layers_of("Llama4Text"),
+    ("Cohere Command A", "RNoPE"): layers_of("Cohere2"),
+    ("EXAONE 4", "RNoPE"): layers_of("Exaone4"),
+    ("SmolLM 3", "RNoPE without a window"): layers_of("SmolLM3"),
+    ("Gemma 3", "two bases"): layers_of("Gemma3Text"),
 }
 
 

@@ -16,6 +16,8 @@ from posenc.lookup.name_suggestion import plain_name, unknown, unknown_option, u
 from posenc.lookup.scheme_reference import has_reference, installed, split_view
 from posenc.workbench import request_checks
 
+RECIPE = "interleaved"
+"""Name of a recipe that gives layers different encodings, which the study of language reads."""
 PUZZLES = "latin-squares"
 """Name under which ``posenc show`` has the puzzles of the Latin Square Task."""
 
@@ -137,6 +139,8 @@ def _refuse_call(index: Index, text: str) -> None:
 def _may_be_variant(index: Index, entry: Mapping[str, Any], label: str) -> bool:
     """False for a label that the study refuses: neither a scheme nor one with a name of the study's code in it."""
     name = split_view(label)[0].partition("(")[0].strip()
+    if name == RECIPE:
+        return True
     plain = plain_name(name)
     if plain in map(plain_name, (*scheme_names(index), *variants_of(entry))):
         return True

@@ -61,7 +61,7 @@ def attention_equals_its_definition(case: Case) -> None:
         q, k, v = (t.requires_grad_() for t in case.qkv(scheme, batch=1, heads=count))
         x = case.x()[:1]
         fast = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x, backend="eager")[:, heads]
-        slow = torch.stack([_defined_head(scheme, q[0, h], k[0, h], v[0, h], x[0], pos, h) for h in heads])[None]
+        slow = torch.stack([_defined_head(scheme, q[0], k[0], v[0], x[0], pos, h) for h in heads])[None]
         worst = largest_difference(fast, slow)
         require(
             worst <= EXACT,
@@ -215,17 +215,18 @@ def _some(own: int) -> list[int]:
 def _defined_head(scheme: Scheme, q: Tensor, k: Tensor, v: Tensor, x: Tensor, pos: Positions, head: Head) -> Tensor:
     """Compute the attention output of one head by the scalar definitions of the scheme."""
     sites, p, n = scheme.claims.sites, pos.coords, pos.count
+    heads_q, heads_k = q / math.sqrt(q.shape[-1]), k
     at_site = {
         site: torch.stack([scheme.define_transform(row, p[t], site, head) for t, row in enumerate(rows)])
         if site in sites
         else rows
-        for site, rows in (("q", q), ("k", k), ("v", v))
+        for site, rows in (("q", q[head]), ("k", k[head]), ("v", v[head]))
     }
     q, k, v = at_site["q"] / math.sqrt(q.shape[-1]), at_site["k"], at_site["v"]
     everywhere = torch.ones(n, n, dtype=torch.bool)
 
     def at(i: int, j: int, attn_mask: Tensor) -> At:
-        return At(q, k, x, attn_mask, p, p, i, j, head, pos.graph)
+        return At(q, k, x, attn_mask, p, p, i, j, head, pos.graph, heads_q, heads_k)
 
     attn_mask = everywhere
     if "mask" in sites:

@@ -12,6 +12,7 @@ parse("Scaled(Sinusoid(axes=2), 0.02)")    parse("RoPE(64, frequencies=yarn(fact
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +32,8 @@ LONGEST = 1000
 """Largest number of characters of a scheme as text."""
 LARGE = 1 << 13
 """A constructor with a larger whole number is tried without memory first."""
+RECIPE = "interleaved"
+"""Name of the function of ``posenc.models.layers`` that the text of a variant may call."""
 NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 """Kinds of parameters that take an argument without a name."""
 Known = Mapping[str, Any] | Callable[[type[Scheme]], Mapping[str, Any]]
@@ -150,6 +153,37 @@ def parse_variant(text: str, label: str, variants: Iterable[str]) -> Specificati
     if "(" not in text and not known:
         raise ValueError(unknown_variant(label, variants, catalogue()))
     return parse(text)
+
+
+def parse_layers(text: str, label: str, variants: Iterable[str]) -> tuple[Specification, ...]:
+    """Parse the text of a variant whose layers may differ: ``interleaved(local, full, every=4)``, or one scheme.
+
+    Args:
+        text: the text.
+        label: the label in which it stands, for the error message.
+        variants: labels of the study's variants.
+
+    Returns:
+        The schemes of successive layers, which are repeated: ``every - 1`` times the first, then the second.
+
+    Raises:
+        ValueError: an unknown name, text of another form, or ``every`` less than 2.
+    """
+    node = None
+    with contextlib.suppress(SyntaxError, ValueError, MemoryError, RecursionError):
+        node = ast.parse(text.strip(), mode="eval").body if text.strip().startswith(f"{RECIPE}(") else None
+    if node is None:
+        return (parse_variant(text, label, variants),)
+    named = {word.arg: word.value for word in node.keywords} if isinstance(node, ast.Call) else {}
+    every = named.pop("every", ast.Constant(4))
+    number = every.value if isinstance(every, ast.Constant) else None
+    if not isinstance(node, ast.Call) or len(node.args) != 2 or named or type(number) is not int or number < 2:
+        raise ValueError(
+            f"{RECIPE} takes the scheme of most layers, that of every n-th layer, and n of at least 2, as "
+            f"{RECIPE}(RoPE, NoPE, every=4); got {text!r}."
+        )
+    local, full = (parse_variant(ast.unparse(part), label, variants) for part in node.args)
+    return (local,) * (number - 1) + (full,)
 
 
 def find(name: str) -> type[Scheme]:

@@ -4,6 +4,8 @@ rope = RoPE(64)
 Encoder(config, layers(rope, rope, rope, NoPE()))                   # RoPE in three layers of every four
 Encoder(config, layers(PEG(64), repeat=False, rest=NoPE()))         # PEG after the first block only
 Encoder(config, layers(lambda layer: Learned(64, 512), NoPE()))     # a separate table in every second layer
+LanguageModel(config, interleaved(Sum([RoPE(64), ChunkedAttention(8192)]), Temperature(8192)))  # iRoPE of Llama 4
+LanguageModel(config, interleaved(Sum([RoPE(64), SlidingWindow(4096)]), NoPE()))                # RNoPE of Command A
 """
 
 from __future__ import annotations
@@ -58,3 +60,37 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         return turn
 
     return scheme_of
+
+
+def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], Scheme]:
+    """Make a per-layer recipe: layer ``l`` has the scheme ``full`` if ``(l + 1) mod every = 0``, else ``local``.
+
+    With rotation and a window or chunk as ``local`` and no position as ``full`` this is iRoPE (Llama 4), RNoPE
+    (Command A, EXAONE 4) or, without a window, the recipe of SmolLM 3. Models, ``posenc.adapt.llama`` and
+    ``posenc.adapt.swap`` take the result.
+
+    Args:
+        local: scheme of most layers, such as ``Sum([RoPE(64), SlidingWindow(4096)])``; or a function ``layer ->
+            scheme`` that makes one scheme per layer.
+        full: scheme of every ``every``-th layer, such as ``NoPE()`` or ``Temperature(8192)``; or such a function.
+        every: number of layers of one period, at least 2. 4 in the models above; Gemma 3 has 6.
+
+    Returns:
+        A function from the number of a layer, counted from 0, to its scheme.
+
+    Raises:
+        ValueError: ``every`` is less than 2.
+
+    Example:
+        >>> from posenc import NoPE, RoPE, SlidingWindow, Sum
+        >>> from posenc.models.layers import interleaved
+        >>> recipe = interleaved(Sum([RoPE(64), SlidingWindow(4096)]), NoPE())
+        >>> [type(recipe(layer)).__name__ for layer in range(5)]
+        ['Sum', 'Sum', 'Sum', 'NoPE', 'Sum']
+
+    References:
+        Yang et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy", arXiv 2501.18795.
+    """
+    if every < 2:
+        raise ValueError(f"interleaved has one layer in `every` with the scheme `full`, so every >= 2; got {every}.")
+    return layers(*[local] * (every - 1), full)

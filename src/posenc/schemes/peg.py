@@ -18,24 +18,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels.depthwise import CONVOLUTIONS, Padding, convolve
-from posenc.kernels.shape_checks import require_count, require_width
-from posenc.positions import Positions, readable
+from posenc.kernels.shape_checks import require_width
+from posenc.kernels.token_grid import TokenGrid, map_grid, token_grid
+from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
-
-
-class Grid(NamedTuple):
-    """Shape of the grid; the token at each of its n points, ``(n,)``, ``(B, n)`` or None for all; number of tokens."""
-
-    shape: tuple[int, ...]
-    token: Tensor | None
-    tokens: int
 
 
 class PEG(Scheme):
@@ -124,32 +117,12 @@ class PEG(Scheme):
             self.shift.zero_()
 
     @override
-    def prepare(self, pos: Positions) -> Grid:
-        self._take(pos)
-        shape, axes = pos.lattice, self.weight.dim() - 2
-        if shape is None or len(shape) != axes:
-            raise ValueError(
-                f"PEG looks at neighbors on a full grid of {axes} axes; these positions have "
-                f"lattice={shape}. Use {['sequence(n)', 'grid(h, w)', 'grid(d, h, w)'][axes - 1]}, or "
-                "Positions(coords, lattice=shape); a part of a grid cannot be convolved, nor one token while decoding."
-            )
-        if pos.placed is None:
-            return Grid(shape, None, pos.count)
-        n = math.prod(shape)
-        if readable(pos.placed) and bool((pos.placed.sum(-1) != n).any()):
-            counts = pos.placed.sum(-1).unique().tolist()
-            raise ValueError(
-                f"a grid of shape {shape} has {n} points; {counts} tokens are placed. Place one at each point."
-            )
-        return Grid(shape, (~pos.placed).byte().argsort(dim=-1, stable=True)[..., :n], pos.count)
+    def prepare(self, pos: Positions) -> TokenGrid:
+        return token_grid(self._take(pos), self.weight.dim() - 2, "PEG")
 
     @override
-    def mix(self, x: Tensor, where: Grid) -> Tensor:
-        x = require_count(x, where.tokens, "PEG")
-        if where.token is None:
-            return self._convolved(x, where.shape)
-        at = where.token[..., None].expand(len(x), -1, x.shape[-1])
-        return x.scatter(1, at, self._convolved(x.gather(1, at), where.shape))
+    def mix(self, x: Tensor, where: TokenGrid) -> Tensor:
+        return map_grid(x, where, "PEG", self._convolved)
 
     def _convolved(self, x: Tensor, shape: tuple[int, ...]) -> Tensor:
         if 0 in shape:

@@ -11,10 +11,14 @@ Conventions:
 - "blocks" places the sections one after the other, so that time has the fastest pairs.
 - "interleaved" assigns pairs to axes as ``t h w t h w ..`` until an axis has its number of pairs, and the rest to the
   first axis (Qwen3-VL in transformers).
+- "time last" alternates the other axes over the fastest pairs, ``h w h w ..``, and leaves the slowest to time:
+  VideoRoPE (Wei et al. 2025, arXiv 2502.05173, with the positions of ``posenc.video_rope``) and Ernie 4.5 VL.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import torch
@@ -28,6 +32,31 @@ from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
 
+def _block_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
+    """Axis of each pair where the sections stand one after the other."""
+    return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
+
+
+def _interleaved_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
+    """Axis of each pair: ``i mod P`` until that axis has all pairs of its section, then the first axis."""
+    axes = len(sections)
+    return tuple(i % axes if i < axes * sections[i % axes] else 0 for i in range(sum(sections)))
+
+
+def _time_last_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
+    """Axis of each pair where all but the first alternate over the fastest pairs."""
+    others = len(sections) - 1
+    fast = sum(sections[1:])
+    return tuple(1 + i % others if others and i < fast else 0 for i in range(sum(sections)))
+
+
+Arrangement = Literal["blocks", "interleaved", "time last"]
+ARRANGEMENTS: Mapping[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = MappingProxyType(
+    {"blocks": _block_axes, "interleaved": _interleaved_axes, "time last": _time_last_axes}
+)
+"""Axes of the pairs of each arrangement."""
+
+
 class SectionedRoPE(Scheme):
     """Multimodal rotary embedding: pair i of q and k rotates by the position on axis ``a(i)``.
 
@@ -37,7 +66,7 @@ class SectionedRoPE(Scheme):
         head_dim: Width d of a head in channels, even.
         sections: Number of pairs of each axis; their sum is ``head_dim / 2``.
         base: Base of the geometric schedule.
-        arrangement: Order of the axes over the pairs: "blocks" or "interleaved" (see the module).
+        arrangement: Order of the axes over the pairs: "blocks", "interleaved" or "time last" (see the module).
         pairing: Channels that rotate together: "interleaved", (2i, 2i+1); "half" or "across", (i, i + d/2).
 
     Raises:
@@ -64,6 +93,7 @@ class SectionedRoPE(Scheme):
         {"head_dim": 12, "sections": (2, 2, 2)},
         {"head_dim": 12, "sections": (1, 3, 2)},
         {"head_dim": 12, "sections": (2, 2, 2), "arrangement": "interleaved"},
+        {"head_dim": 12, "sections": (2, 2, 2), "arrangement": "time last"},
         {"head_dim": 12, "sections": (2, 2, 2), "base": 10000.0},
         {"head_dim": 12, "sections": (2, 2, 2), "pairing": "interleaved"},
         {"head_dim": 12, "sections": (4, 2)},
@@ -79,7 +109,7 @@ class SectionedRoPE(Scheme):
         sections: tuple[int, ...],
         *,
         base: float = 1e6,
-        arrangement: Literal["blocks", "interleaved"] = "blocks",
+        arrangement: Arrangement = "blocks",
         pairing: Pairing = "half",
     ) -> None:
         super().__init__()
@@ -89,20 +119,21 @@ class SectionedRoPE(Scheme):
                 f"{head_dim} has {head_dim // 2} pairs and sections={sections} take {sum(sections)}. Use sections that "
                 "add up to them, or twice their sum as head_dim."
             )
-        if arrangement not in ("blocks", "interleaved"):
-            raise ValueError(f"sections are arranged in 'blocks' or 'interleaved'; got {arrangement!r}.")
+        if arrangement not in ARRANGEMENTS:
+            raise ValueError(f"sections are arranged {', '.join(map(repr, ARRANGEMENTS))}; got {arrangement!r}.")
         if pairing not in PAIRINGS:
             raise ValueError(f"SectionedRoPE pairs channels {', '.join(map(repr, PAIRINGS))}; got {pairing!r}.")
         self.head_dim = head_dim
-        self.arrangement: Literal["blocks", "interleaved"] = arrangement
+        self.arrangement: Arrangement = arrangement
         self.pairing: Pairing = pairing
         self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
-        self.axis_of = _block_axes(sections) if arrangement == "blocks" else _interleaved_axes(sections)
+        self.axis_of = ARRANGEMENTS[arrangement](sections)
         counts = tuple(self.axis_of.count(axis) for axis in range(len(sections)))
         if counts != tuple(sections):
             raise ValueError(
-                f"interleaved, sections={sections} would become {counts}: the first must be the largest, and the "
-                "others short enough. Use 'blocks', or those sections."
+                f"{arrangement}, sections={sections} would become {counts}: interleaved, the first must be the "
+                "largest, and the others short enough; with time last, the others equal. Use 'blocks', or those "
+                "sections."
             )
         self.claims = Claims(
             translation="exact",
@@ -138,14 +169,3 @@ class SectionedRoPE(Scheme):
             cos, sin = torch.cos(p[axis] * theta), torch.sin(p[axis] * theta)
             y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
         return torch.stack(y) if site in ("q", "k") else x
-
-
-def _block_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
-    """Axis of each pair where the sections stand one after the other."""
-    return tuple(axis for axis, count in enumerate(sections) for _ in range(count))
-
-
-def _interleaved_axes(sections: tuple[int, ...]) -> tuple[int, ...]:
-    """Axis of each pair: ``i mod P`` until that axis has all pairs of its section, then the first axis."""
-    axes = len(sections)
-    return tuple(i % axes if i < axes * sections[i % axes] else 0 for i in range(sum(sections)))

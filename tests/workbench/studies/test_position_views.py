@@ -24,14 +24,21 @@ from workbench.studies.small_studies import EVERY, few_examples, small_data, sma
 __all__ = ["few_examples", "small_data"]
 
 CALLS = {
+    "BiPE": "BiPE(Sinusoid, ALiBi)",
+    "ChunkedAttention": "ChunkedAttention(4)",
+    "ConvPE": "ConvPE(kernel=3, groups=2)",
     "Concat": "Concat([Sinusoid, Random])",
+    "DAPE": "DAPE(ALiBi)",
     "DenseGrid": "DenseGrid(resolution=4)",
     "HashGrid": "HashGrid(resolution=4, table_size=64)",
     "GraphDistance": "GraphDistance(edges=[(0, 1), (1, 2)])",
+    "KPlanes": "KPlanes(resolutions=(3,))",
     "Scaled": "Scaled(Sinusoid, 0.5)",
     "SectionedRoPE": "SectionedRoPE(sections=(8, 8))",
+    "SlidingWindow": "SlidingWindow(4)",
     "SphericalHarmonics": "SphericalHarmonics(degree=2)",
     "Sum": "Sum([RoPE, ALiBi])",
+    "TensoRF": "TensoRF(resolution=3)",
 }
 """Calls of schemes that need more than the sizes of a model."""
 VIEWS = (PositionView("grid", 2, "row and column"), PositionView("index", 1, "number"))

@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from posenc.lookup.scheme_reference import split_view
-from posenc.lookup.scheme_text import Specification, build, parse_variant, per_layer
+from posenc.lookup.scheme_text import Specification, build, parse_layers, per_layer
 from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.position_augmentation import randomized
@@ -207,9 +207,10 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     if name.startswith(PREFIX):
         table = Specification("Learned", {"sigma": sigma_of(name)})
         return LanguageVariant(config=config, schemes=(table,), position_range=position_range)
-    parsed = parse_variant(name, label, DESCRIPTIONS)
-    _refuse_other_axes(parsed, config)
-    return LanguageVariant(config=config, schemes=(parsed,), position_range=position_range)
+    parsed = parse_layers(name, label, DESCRIPTIONS)
+    for each in parsed:
+        _refuse_other_axes(each, config)
+    return LanguageVariant(config=config, schemes=parsed, position_range=position_range)
 
 
 def _refuse_other_axes(scheme: Specification, config: LanguageConfig) -> None:

@@ -1,0 +1,67 @@
+"""Positions of texts in segments, on the axes (segment, place in the segment), as bilevel encodings count them.
+
+    a_n = number of separators before token n,     b_n = number of tokens since the last separator before it
+
+A separator, such as a full stop or a line break, ends its own segment.
+
+Source: He et al. 2024, arXiv 2401.16421, section 3.2, and the authors' code (github zhenyuhe00/BiPE).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from posenc.positions import Positions
+
+LONGEST = 1024
+"""Places of a segment in the authors' code; the tokens after them share the last."""
+
+
+def segments(
+    separators: Tensor, *, start: tuple[int, int] = (0, 0), longest: int = LONGEST, placed: Tensor | None = None
+) -> Positions:
+    """Positions of tokens by their segment and their place in it, for ``posenc.BiPE``.
+
+    To decode, keep the two numbers of the next token: ``(a + 1, 0)`` after a separator, else ``(a, b + 1)``.
+
+    Args:
+        separators: True for tokens that end a segment, ``(N,)`` or ``(B, N)``.
+        start: Segment and place of the first token, each at least 0. Default: (0, 0).
+        longest: Number of places of a segment; the tokens after it share the last. Default: 1024.
+        placed: False for padding, ``(N,)`` or ``(B, N)``, which is not counted. Default: no padding.
+
+    Returns:
+        Positions ``(N, 2)`` or ``(B, N, 2)`` of whole numbers on the axes (segment, place).
+
+    Raises:
+        ValueError: If ``separators`` is not boolean, or ``start`` or ``longest`` is out of range.
+
+    Example:
+        >>> import torch
+        >>> from posenc import segments
+        >>> tokens = torch.tensor([5, 8, 13, 6, 13, 7])
+        >>> segments(tokens == 13).coords.T
+        tensor([[0, 0, 0, 1, 1, 2],
+                [0, 1, 2, 0, 1, 0]])
+
+    References:
+        He et al. 2024, "Two Stones Hit One Bird: Bilevel Positional Encoding for Better Length Extrapolation", arXiv
+        2401.16421, section 3.2.
+    """
+    if separators.dtype != torch.bool or separators.dim() not in (1, 2):
+        raise ValueError(
+            "`separators` is True for tokens that end a segment, (N,) or (B, N); got "
+            f"{separators.dtype} of shape {tuple(separators.shape)}. Write tokens == full_stop."
+        )
+    if min(start) < 0 or longest < 1:
+        raise ValueError(f"segments count from 0 and have at least one place; got start={start}, longest={longest}.")
+    real = torch.ones_like(separators) if placed is None else placed.expand(separators.shape)
+    ends = (separators & real).long()
+    segment = ends.cumsum(-1) - ends
+    counted = real.long().cumsum(-1) - 1
+    first = torch.cat([ends.new_ones(*ends.shape[:-1], 1), ends[..., :-1]], -1).bool()
+    since = counted - counted.clamp(min=0).where(first, 0).cummax(-1).values
+    place = since.clamp(min=0) + torch.where(segment == 0, start[1], 0)
+    coords = torch.stack([segment + start[0], place.clamp(max=longest - 1)], -1)
+    return Positions(coords, placed)

@@ -1,0 +1,78 @@
+"""Positions in segments by hand, and bilevel encoding as the two schemes that it is made of."""
+
+import pytest
+import torch
+
+from posenc import ALiBi, BiPE, Learned, NoPE, Positions, RoPE, Sinusoid, attention, segments, sequence
+
+
+def by_hand(tokens, stop, longest=1024):
+    rows, a, b = [], 0, 0
+    for token in tokens:
+        rows.append([a, min(b, longest - 1)])
+        a, b = (a + 1, 0) if token == stop else (a, b + 1)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_segments_by_hand(seed):
+    tokens = torch.randint(4, (3, 30), generator=torch.Generator().manual_seed(seed))
+    pos = segments(tokens == 0, longest=5)
+    assert pos.coords.tolist() == [by_hand(row, 0, 5) for row in tokens.tolist()]
+    assert segments(tokens[0] == 0).coords.tolist() == by_hand(tokens[0].tolist(), 0)
+
+
+def test_decoding_goes_on_from_two_numbers():
+    tokens = torch.tensor([3, 0, 2, 2, 0, 0, 1, 2])
+    whole = segments(tokens == 0)
+    a, b = 0, 0
+    for n, token in enumerate(tokens):
+        step = segments(token[None] == 0, start=(a, b))
+        assert torch.equal(step.coords, whole.coords[n : n + 1])
+        a, b = (a + 1, 0) if token == 0 else (a, b + 1)
+    rest = segments(tokens[3:] == 0, start=tuple(whole.coords[3].tolist()))
+    assert torch.equal(rest.coords, whole.coords[3:])
+
+
+def test_padding_is_not_counted():
+    tokens = torch.tensor([[0, 0, 3, 0, 2, 2]])
+    real = torch.tensor([[False, False, True, True, True, True]])
+    pos = segments(tokens == 0, placed=real)
+    assert pos.coords[0, 2:].tolist() == segments(tokens[0, 2:] == 0).coords.tolist()
+    assert pos.placed is real
+
+
+def test_it_is_its_two_schemes():
+    torch.manual_seed(0)
+    pos = segments(torch.rand(2, 12) < 0.3)
+    table, rope = Learned(16, 12, sigma=1.0), RoPE(8)
+    scheme = BiPE(table, rope)
+    place, segment = Positions(pos.coords[..., 1:]), Positions(pos.coords[..., :1])
+    torch.testing.assert_close(scheme.embed(scheme.prepare(pos)), table.embed(table.prepare(place)))
+    q, k, v = torch.randn(3, 2, 2, 12, 8).unbind()
+    want = attention(q, k, v, scheme=rope, q_pos=segment)
+    torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=pos), want)
+    assert (scheme.claims.axes, scheme.claims.range) == (2, (None, (0, 11)))
+
+
+def test_fixed_parts_are_translation_invariant():
+    assert BiPE(Sinusoid(8), ALiBi(2)).claims.translation == "exact"
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: BiPE(RoPE(8), RoPE(8)), "one that acts in attention, both of one axis, .* got RoPE and RoPE"),
+        (lambda: BiPE(Learned(8, 9), Learned(8, 9)), "got Learned and Learned"),
+        (lambda: BiPE(Sinusoid(8, axes=2), NoPE()), "both of one axis"),
+        (lambda: segments(torch.tensor([1, 0])), "True for tokens that end a segment"),
+        (lambda: segments(torch.tensor([True]), longest=0), "at least one place; got start=.*, longest=0"),
+        (
+            lambda: BiPE(Learned(8, 9), RoPE(8)).prepare(sequence(3)),
+            "reads 2 axes per position",
+        ),
+    ],
+)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
