@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 from posenc.frequencies import LENGTHS
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import read_times
-from posenc.workbench.data.table_cells import Cells, TableNoun, has_numbers, numbers_of, refuse_repeated_names
+from posenc.workbench.data.table_cells import (
+    TIME_NAMES,
+    Cells,
+    TableNoun,
+    has_numbers,
+    numbers_of,
+    refuse_repeated_names,
+)
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import UserFileError
 
-TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
 TARGET_NAMES = ("target", "y", "value", "ot")
 """Names by which columns are found, in lower case, the first one first."""

@@ -27,6 +27,8 @@ MEMORY_FACTOR, CELL_BYTES = 30, 90
 """Memory for each byte of a CSV; and bytes of a cell of Parquet as text, with its number."""
 START_BYTES = 1 << 14
 """Bytes of a CSV that its header may have."""
+TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
+"""Names of columns of times, in lower case, the first one first."""
 TSV = ".tsv"
 
 
