@@ -285,6 +285,17 @@ def _series_readers() -> dict[str, Reader]:
     }
 
 
+def _place_readers() -> dict[str, Reader]:
+    from posenc.workbench.data.readers import read
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from tiny_data import WRITERS
+
+    def houses(path: Path) -> object:
+        return read(path, "places", ReadingOptions(target="price"))
+
+    return {f"places {kind}": Reader(f"a.{kind}", WRITERS[f"houses.{kind}"], houses) for kind in ("csv", "parquet")}
+
+
 def _graph_readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import read
     from posenc.workbench.data.reading_options import ReadingOptions
@@ -334,6 +345,7 @@ def _readers() -> dict[str, Reader]:
         **_image_readers(),
         **_cloud_readers(),
         **_series_readers(),
+        **_place_readers(),
         **_graph_readers(),
         **_mesh_readers(),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),

@@ -9,13 +9,11 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import map_plots, plots
 from posenc.workbench.studies.places.conditions import SHARES, label_of
 from posenc.workbench.studies.places.presets import PlacesPreset
-from posenc.workbench.studies.places.variants import BASELINES, BOOSTING, COORDINATES, USUAL, VARIANTS
+from posenc.workbench.studies.places.variants import BASELINES, USUAL, VARIANTS, WITH_FEWER_ROWS
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
 
 NO_FIGURE = "no published figure"
-FEW_ROWS = (COORDINATES, "fourier", "knn", BOOSTING)
-"""Variants that are trained with fewer rows too."""
 
 
 def _splits(request: Request, variants: tuple[str, ...]) -> Needs:
@@ -36,7 +34,7 @@ def needs_all(request: Request, preset: PlacesPreset) -> Needs:
 
 def needs_rows(request: Request, preset: PlacesPreset) -> Needs:
     """Some variants with all rows and with fewer, by the random split."""
-    return {label_of(request, "random", divisor): FEW_ROWS for divisor in (1, *SHARES)}
+    return {label_of(request, "random", divisor): WITH_FEWER_ROWS for divisor in (1, *SHARES)}
 
 
 def _panel(

@@ -23,6 +23,7 @@ from posenc.workbench.studies.places.variants import (
     PROCESS,
     READ_BY,
     TRAINED,
+    WITH_FEWER_ROWS,
     Sizes,
     fits,
     is_baseline,
@@ -75,6 +76,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     _refuse_sizes(preset)
     data = _places(request, store, chosen, preset)
     if not fits(variant_label, data.table.geometry) or (chosen.split == "time" and not len(data.table.times)):
+        return None
+    if chosen.divisor > 1 and is_baseline(variant_label) and variant_label not in WITH_FEWER_ROWS:
         return None
     settings: dict[str, Any] = {"data": data.settings, "dataset": store.records.add(data.record, data.source)}
     if own_plan(preset, request) is not None:
@@ -172,7 +175,7 @@ def _places(request: Request, store: Store, chosen: PlacesCondition, preset: Pla
     region, by_blocks = task.region_of(table.geometry, table.coords), chosen.split == "blocks"
     settings |= {
         "split": chosen.split,
-        "side": (preset.block_side or task.usual_side(table.coords)) if by_blocks else 0.0,
+        "side": (preset.block_side or task.usual_side(table.coords, region)) if by_blocks else 0.0,
         "logarithm": _logarithm(preset, table),
         "region": {**region._asdict(), "middle": list(region.middle)},
     }

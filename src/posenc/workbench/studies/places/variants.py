@@ -65,6 +65,8 @@ BASELINES = (
     *SIMPLE,
     *(f"{name}{READ_BY}{each}" for each in (NONE, "fourier", "sphere-c-plus") for name in (RIDGE, BOOSTING)),
 )
+WITH_FEWER_ROWS = (COORDINATES, "fourier", NEIGHBORS, BOOSTING)
+"""Variants that are trained with fewer rows too."""
 TRAINED = ("LearnableFourier", "DenseGrid", "MultiResolutionGrid", "HashGrid")
 RADIANS_PER_CYCLE = 2 * math.pi
 SPHERE_SCHEMES: Mapping[str, tuple[str, int]] = {

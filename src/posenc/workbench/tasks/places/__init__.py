@@ -2,7 +2,8 @@
 
 >>> import numpy as np
 >>> table = made_places(400, seed=0)
->>> side = usual_side(table.coords)
+>>> usual_side(table.coords, region_of(table.geometry, table.coords))
+1.0
 >>> parts = fold_parts(table, "blocks", side=1.0, seed=0)
 >>> blocks = block_numbers(table.coords, 1.0)
 >>> set(blocks[parts.train]) & set(blocks[parts.test])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from posenc.workbench.data.places import PlaceTable
 from posenc.workbench.tasks.class_split import Parts
+from posenc.workbench.tasks.places.place_views import Region
 
 Split = Literal["random", "blocks", "time"]
 FOLDS = 5
@@ -47,11 +48,12 @@ def block_numbers(coords: NDArray[np.float64], side: float) -> NDArray[np.int64]
     return np.unique(cells, axis=0, return_inverse=True)[1].astype(np.int64).ravel()
 
 
-def usual_side(coords: NDArray[np.float64]) -> float:
+def usual_side(coords: NDArray[np.float64], region: Region) -> float:
     """Side of a block: a twentieth of the longest side of the region, rounded to 1, 2 or 5 times a power of ten.
 
     Args:
         coords: Coordinates ``(N, P)``.
+        region: Their region, which may cross the meridian of 180 degrees.
 
     Returns:
         The side. It is halved until there are at least 20 blocks with rows.
@@ -59,10 +61,9 @@ def usual_side(coords: NDArray[np.float64]) -> float:
     Raises:
         ValueError: All rows are at one place.
     """
-    reach = float(np.ptp(coords, 0).max())
-    if reach == 0:
+    if (coords == coords[0]).all():
         raise ValueError("all rows are at one place, and a map needs different ones. Name other coordinates.")
-    wanted = reach / BLOCKS_A_SIDE
+    wanted = 2 * region.half / BLOCKS_A_SIDE
     power = 10.0 ** math.floor(math.log10(wanted))
     side = min((factor * power for factor in ROUND_SIDES), key=lambda each: abs(math.log(each / wanted)))
     for _ in range(MOST_HALVINGS):
