@@ -182,11 +182,18 @@ def _places(request: Request, store: Store, chosen: PlacesCondition, preset: Pla
     settings |= {"divisor": chosen.divisor} if chosen.divisor > 1 else {}
     parts = read_parts(table, settings, 0)
     if record is None:
-        made = generated("places with a smooth target", {"rows": preset.made, "split": chosen.split}, _parts(parts))
+        options = {"rows": preset.made, "split": chosen.split, **_fewer(chosen)}
+        made = generated("places with a smooth target", options, _parts(parts))
         return PlacesOfPlan(settings, table, parts, made, None)
-    options = {**record.options, "parts": f"{FOLD_PHRASES[chosen.split]}, another one for each seed"}
+    phrase = f"{FOLD_PHRASES[chosen.split]}, another one for each seed"
+    options = {**record.options, "parts": phrase, **_fewer(chosen)}
     record = replace(record, parts=_parts(parts, table), options=options)
     return PlacesOfPlan(settings, table, parts, record, request.source)
+
+
+def _fewer(chosen: PlacesCondition) -> dict[str, str]:
+    """Option of a record that tells data of a condition with fewer training rows apart."""
+    return {"training rows": f"1/{chosen.divisor} of them"} if chosen.divisor > 1 else {}
 
 
 def _logarithm(preset: PlacesPreset, table: PlaceTable) -> bool:
