@@ -48,7 +48,7 @@ NEW_VALUES: Mapping[str, Any] = {
 ALSO: Mapping[str, Mapping[str, Any]] = {"crop": {"augmentation.size": 28}, "train_size": {"train": 400}}
 """Settings without which another one is not possible."""
 ELSEWHERE = {
-    "places": {"rows"},  # for a table of the user alone
+    "places": {"rows", "logarithm"},  # for a table of the user; for values above 0
     "gridpe": {"data", "recipes.size", "resized_images", "own_steps"},  # other data; a model; a measurement; a folder
     "image-fit": {"photographs", "held_out_photographs"},  # photographs of a data folder, see below
     "points": {"meshes", "own_steps"},  # for a folder of the user alone

@@ -19,8 +19,8 @@ from posenc.workbench.tasks import places as task
 from tiny_data import WRITERS, places
 
 pytestmark = pytest.mark.bare
-SMALL = {"made": 120, "epochs": 2, "parameters": 3000}
-QUICK = {"epochs": 2, "parameters": 3000}
+SMALL = {"made": 120, "epochs": 2}
+QUICK = {"epochs": 2}
 
 
 def own(folder: Path, name: str = "houses.csv") -> Path:
@@ -127,6 +127,17 @@ def test_classes_times_and_groups(tmp_path: Path) -> None:
     table = load_table(store.root, specs[0].settings["data"]["table"])
     parts = read_parts(table, specs[0].settings["data"], 0)
     assert not set(table.groups[parts.train]) & set(table.groups[parts.test])
+
+
+def test_conditions_with_fewer_rows_have_records_of_their_own(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    specs = on_houses(store, tmp_path, "fourier", panels=["rows"])
+    counts = {}
+    for spec in specs:
+        record = store.record_of(spec)
+        assert record is not None
+        counts[spec.condition] = record.parts[0].counts["rows"]
+    assert counts["houses, random split"] // 4 == counts["houses, random split, 1/4 of the rows"]
 
 
 def test_rows_are_drawn_from_a_large_table_and_it_is_said(tmp_path: Path) -> None:

@@ -225,11 +225,14 @@ def network_config(made: PlaceVariant, sizes: Sizes, label: str) -> PlaceConfig:
 
 
 def _trial_places(region: Region) -> dict[str, Positions]:
-    """Two places of a region on each of its views."""
-    middle = np.array(region.middle)
-    places = np.stack([middle, middle])
-    names = ("region", "lonlat", "xyz") if region.geometry == "sphere" else ("region",)
-    return {name: Positions(region.view(places, name)) for name in names}  # type: ignore[arg-type]  # names of views
+    """The middle and two corners of a region on each of its views."""
+    corners = torch.tensor([-1.0, 0.0, 1.0])[:, None].expand(-1, len(region.middle))
+    places = {"region": Positions(corners.contiguous())}
+    if region.geometry == "sphere":
+        apart = np.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]) * region.half
+        degrees = np.clip(np.array(region.middle) + apart, (-180, -90), (180, 90))
+        places |= {"lonlat": Positions(region.view(degrees, "lonlat")), "xyz": Positions(region.view(degrees, "xyz"))}
+    return places
 
 
 def _view_of_spheres(parsed: scheme_text.Specification, places: Mapping[str, Positions]) -> str:
