@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from posenc.workbench.data.readers import read
+from posenc.workbench.data.reading_options import ReadingOptions
 from small_images import write_cifar10, write_idx, write_packed
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "the", "dog", "ran", "far", "away", "from", "home"]
@@ -250,6 +252,11 @@ def _houses_parquet(path: Path) -> None:
         rows = ", ".join(map(str, places()))
         named = connection.sql(f"SELECT * FROM (VALUES {rows}) AS t(longitude, latitude, rooms, kind, price)")
         named.write_parquet(str(path))
+
+
+def read_houses(path: Path) -> object:
+    """Read a table of houses as places."""
+    return read(path, "places", ReadingOptions(target="price"))
 
 
 def _write_graphs(folder: Path, values: bool) -> None:

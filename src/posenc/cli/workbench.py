@@ -167,14 +167,18 @@ def run(
     """
     if study is None:
         return _list_studies()
-    engine = _place(jobs, device, on, runs_per_job, slurm)
+    options = {"jobs": jobs, "engine": _place(jobs, device, on, runs_per_job, slurm)}
+    options |= {"tensorboard": tensorboard, "retrain_changed": retrain_changed}
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
-    asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-    asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
-    asked |= {"reading": request_checks.reading_options(study, source, locals())}
-    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
-    return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
+    return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
+
+
+def _asked(study: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of the request of a command, from its arguments by name."""
+    names = ("preset", "panels", "schemes", "seeds", "device", "changes", "source", "lr_sweep")
+    asked = {name: given[name] for name in names} | {"data": _data(given["data"])}
+    return asked | {"reading": request_checks.reading_options(study, given["source"], given)}
 
 
 def _chosen_panels(

@@ -25,6 +25,7 @@ from posenc.workbench.storage.result_checks import damage_lines
 from posenc.workbench.storage.run_selection import SelectedRun
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
+from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import ResultTable, StudyResult
 from posenc.workbench.tables.metric_table import metric_tables
 
@@ -147,13 +148,19 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
-    others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep)}
-    others |= {"device": device, "changes": dict(changes or {})}
-    others["reading"] = request_checks.reading_options(study, source, locals())
+    others = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
+    others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
     request = request_of_call(definition, preset, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
-    result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
+    return _execute(definition, request, out, options, yes=yes)
+
+
+def _execute(
+    study: Study, request: studies.Request, out: str | Path, options: dict[str, Any], *, yes: bool
+) -> StudyResult:
+    """Execute a request. Raises ConsentError for a long preset without consent."""
+    result = execute_request(study, request, out, confirm=partial(_consent, yes=yes), **options)
     assert result is not None, "_consent either returns True or raises"
     return result
 

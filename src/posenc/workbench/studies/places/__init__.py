@@ -15,7 +15,7 @@ Sources: Tancik et al. 2020, arXiv 2006.10739; Mai et al. 2023, arXiv 2306.17624
 
 from __future__ import annotations
 
-from posenc.workbench.studies.places.claims import CLAIMS, compared, first, headline, predictions
+from posenc.workbench.studies.places.answer import compared, first, headline
 from posenc.workbench.studies.places.conditions import condition
 from posenc.workbench.studies.places.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.places.panels import PANELS
@@ -45,8 +45,6 @@ STUDY = Study(
     first=first,
     compared=compared,
     baselines=BASELINES,
-    predictions=predictions,
-    claims=CLAIMS,
     remarks=remarks,
     scope="places are generated; the model is a small network of 10,000 parameters at quick.",
     limits=dict.fromkeys(PRESETS, LIMITS),

@@ -16,7 +16,7 @@ from posenc.workbench.data.places import PlaceTable
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel
 from posenc.workbench.report.raster_image import image_figures
-from posenc.workbench.studies.places.claims import NAMES, metric_of
+from posenc.workbench.studies.places.answer import NAMES, metric_of
 from posenc.workbench.studies.places.conditions import PlacesCondition, finished
 from posenc.workbench.studies.places.stored_places import read_table
 from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label

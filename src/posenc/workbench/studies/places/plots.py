@@ -10,7 +10,7 @@ from posenc.workbench.report.number_format import interval, number, signed_numbe
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
-from posenc.workbench.studies.places.claims import ACCURACY, NAMES, R2, estimate, held_out, metric_of
+from posenc.workbench.studies.places.answer import ACCURACY, NAMES, R2, estimate, held_out, metric_of
 from posenc.workbench.studies.places.conditions import SPLITS, finished
 from posenc.workbench.studies.places.variants import VARIANTS, PlaceVariant, is_baseline
 from posenc.workbench.studies.shared.classification_panels import empty_panel, scheme_text, seeds_by_label

@@ -1,4 +1,4 @@
-"""The answer of the places study: the best by each split, the gap between splits, boosting, and predictions."""
+"""The answer of the places study: the best by each split, the gap between splits, and boosting with coordinates."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Sequence
 
 from posenc.measure.held_out_interval import HeldOut, held_out_interval
 from posenc.measure.statistics import Estimate, mean
-from posenc.workbench.report.claims_table import Claim, Quantity
-from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.number_format import interval, number, signed_number
-from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
 from posenc.workbench.report.seed_interval import seed_interval
-from posenc.workbench.studies.places.conditions import MADE, SPLITS, PlacesCondition, finished
+from posenc.workbench.studies.places.conditions import SPLITS, PlacesCondition, finished
 from posenc.workbench.studies.places.variants import BOOSTING, COORDINATES, NONE, READ_BY, is_baseline
 from posenc.workbench.studies.shared.best_variant import no_answer
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared_accuracy, held_out_items
@@ -158,37 +155,3 @@ def compared(data: PageData) -> list[ComparedScore]:
             )
         )  # fmt: skip
     return made
-
-
-RANDOM, BLOCKS = f"{MADE}, {SPLITS['random']}", f"{MADE}, {SPLITS['blocks']}"
-
-
-def predictions(data: PageData) -> Sequence[Prediction]:
-    """Differences that were predicted before the first run on generated places, among the variants that were run."""
-    pairs = [(RANDOM, "fourier", COORDINATES), (RANDOM, COORDINATES, NONE), (RANDOM, "fourier", "ridge")]
-    return [
-        Prediction(R2, better, worse, higher=True, metric_name=NAMES[R2], conditions=(label,))
-        for label, better, worse in pairs
-        if {better, worse} <= set(data.labels(label))
-    ]
-
-
-def _above(a: str, b: str) -> Quantity:
-    return Quantity(f"{a} − {b}, {NAMES[R2]}, {RANDOM}", difference(R2, a, b, RANDOM), low=0.0)
-
-
-CLAIMS = (
-    Claim(
-        name="Fourier features predict a smooth target of places better than bare coordinates",
-        source="prediction of this study",
-        quote="Fourier features help a small network where the target varies within the region",
-        about="On generated places whose target is a sum of waves, a network that reads Fourier features has a higher "
-        "R2 than one that reads bare coordinates.",
-        quantities=(_above("fourier", COORDINATES),),
-        control="The target depends on the place: bare coordinates have to be better than none, or the networks do not "
-        "learn.",
-        controls=(_above(COORDINATES, NONE),),
-        panel="scores",
-        command="posenc run places",
-    ),
-)
