@@ -283,9 +283,7 @@ def _table_readers() -> dict[str, Reader]:
     return {
         "series csv": Reader("a.csv", texts("date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-04,\n2024-01-05,5\n"), series),
         "series parquet": Reader("a.parquet", parquet, series),
-        **{
-            f"places {kind}": Reader(f"a.{kind}", WRITERS[f"houses.{kind}"], read_houses) for kind in ("csv", "parquet")
-        },
+        **{f"places {end}": Reader(f"a.{end}", WRITERS[f"houses.{end}"], read_houses) for end in ("csv", "parquet")},
     }
 
 
