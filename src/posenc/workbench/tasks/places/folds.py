@@ -25,7 +25,7 @@ Split = Literal["random", "blocks", "time"]
 FOLDS = 5
 VALIDATION_SHARE = 0.15
 SPANS = 50
-"""Spans of time that are divided; a fold has a tenth of them, one after the other, for each half of its rows."""
+"""Spans of time with about equal numbers of rows. A fold has ten of them, one after the other."""
 BLOCKS_A_SIDE = 20
 """Blocks along the longest side of the region, unless a side is stated."""
 LEAST_BLOCKS = 20
