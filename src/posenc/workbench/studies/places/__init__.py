@@ -1,6 +1,6 @@
 """Which encoding of coordinates predicts a column of a table?
 
-    posenc run places                              about five minutes on two cores, no data needed
+    posenc run places                              about four minutes on two free cores, no data
     posenc run places houses.csv --target price    your own table: columns of coordinates, a target, features
     posenc run places houses.csv --coordinates longitude latitude --target price --features rooms age
     posenc run places trips.parquet --target fare --time pickup --groups driver

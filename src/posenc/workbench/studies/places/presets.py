@@ -52,7 +52,8 @@ def _training(steps: int, lr: float) -> TrainingConfig:
 PANELS = ("scores", "gap", "maps", "rows", "time", "curves", "variants")
 PRESETS: Mapping[str, PlacesPreset] = {
     "quick": PlacesPreset(
-        about="12 variants and 10 baselines on generated places, two splits, 5 folds: about six minutes on two cores",
+        about="12 variants and 10 baselines on generated places, two splits, 5 folds: an estimated four minutes on two "
+        "free cores",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         asks=False,
@@ -64,7 +65,7 @@ PRESETS: Mapping[str, PlacesPreset] = {
         training=_training(1000, 3e-3),
     ),
     "standard": PlacesPreset(
-        about="all 17 variants with six times the steps and larger networks, 10 folds: hours on two cores",
+        about="all 17 variants with six times the steps and larger networks, seeds 0 to 9: an estimated number of hours that --dry-run prints",
         seeds=tuple(range(10)),
         panels=(*PANELS, "all-variants"),
         own=OwnDataPlan(seeds=tuple(range(10))),
