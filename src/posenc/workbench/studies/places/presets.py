@@ -65,7 +65,7 @@ PRESETS: Mapping[str, PlacesPreset] = {
         training=_training(1000, 3e-3),
     ),
     "standard": PlacesPreset(
-        about="all 17 variants with six times the steps and larger networks, seeds 0 to 9: an estimated number of hours that --dry-run prints",
+        about="all 17 variants with six times the steps and larger networks, 10 folds: hours, --dry-run estimates them",
         seeds=tuple(range(10)),
         panels=(*PANELS, "all-variants"),
         own=OwnDataPlan(seeds=tuple(range(10))),
