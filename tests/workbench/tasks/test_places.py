@@ -81,9 +81,9 @@ def test_columns_are_standardized_by_the_training_rows_and_missing_ones_are_mark
 
 
 def test_cycles_of_the_calendar_count_where_times_show_them() -> None:
-    days = np.arange(1000) * DAY
+    days = np.arange(1000, dtype=np.float64) * DAY
     assert task.cycles_of(days) == ("week", "year")
-    assert task.cycles_of(np.arange(100) * DAY / 24) == ("day",)
+    assert task.cycles_of(np.arange(100, dtype=np.float64) * DAY / 24) == ("day",)
     table = dataclasses.replace(TABLE, times=days[: len(TABLE)])
     assert task.plain_columns(table).shape[1] == TABLE.numeric.shape[1] + 1 + 2, "time, and a week as sine and cosine"
 
