@@ -265,9 +265,10 @@ def _cloud_readers() -> dict[str, Reader]:
     }
 
 
-def _series_readers() -> dict[str, Reader]:
+def _table_readers() -> dict[str, Reader]:
     from posenc.workbench.data.readers import read
     from posenc.workbench.data.reading_options import ReadingOptions
+    from tiny_data import WRITERS, read_houses
 
     def series(path: Path) -> object:
         return read(path, "series", ReadingOptions())
@@ -282,6 +283,7 @@ def _series_readers() -> dict[str, Reader]:
     return {
         "series csv": Reader("a.csv", texts("date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-04,\n2024-01-05,5\n"), series),
         "series parquet": Reader("a.parquet", parquet, series),
+        **{f"places {end}": Reader(f"a.{end}", WRITERS[f"houses.{end}"], read_houses) for end in ("csv", "parquet")},
     }
 
 
@@ -333,7 +335,7 @@ def _readers() -> dict[str, Reader]:
         **{kind: Reader(f"a.{kind}", _image(kind.upper()), single_image.read_image) for kind in IMAGES},
         **_image_readers(),
         **_cloud_readers(),
-        **_series_readers(),
+        **_table_readers(),
         **_graph_readers(),
         **_mesh_readers(),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),

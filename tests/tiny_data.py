@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from posenc.workbench.data.readers import read
+from posenc.workbench.data.reading_options import ReadingOptions
 from small_images import write_cifar10, write_idx, write_packed
 
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "the", "dog", "ran", "far", "away", "from", "home"]
@@ -222,6 +224,41 @@ def _readings_parquet(path: Path) -> None:
         connection.sql(f"SELECT * FROM (VALUES {values}) AS t(date, flow)").write_parquet(str(path))
 
 
+def places(count: int = 80) -> list[tuple[float, float, int, str, float]]:
+    """Longitude, latitude, rooms, kind and price of houses in a region of two degrees."""
+    draw = np.random.default_rng(0)
+    spots = draw.uniform((4.0, 50.0), (6.0, 52.0), (count, 2)).round(3)
+    rooms, kinds = draw.integers(1, 7, count), draw.integers(0, 2, count)
+    return [
+        (
+            round(float(x), 3),
+            round(float(y), 3),
+            int(room),
+            ("house", "flat")[kind],
+            round(100.0 + 30 * int(room) + 20 * float(np.sin(3 * x)), 1),
+        )
+        for (x, y), room, kind in zip(spots, rooms, kinds, strict=True)
+    ]
+
+
+def _houses(path: Path) -> None:
+    lines = [",".join(map(str, row)) for row in places()]
+    path.write_text("\n".join(["longitude,latitude,rooms,kind,price", *lines]) + "\n")
+
+
+def _houses_parquet(path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        rows = ", ".join(map(str, places()))
+        named = connection.sql(f"SELECT * FROM (VALUES {rows}) AS t(longitude, latitude, rooms, kind, price)")
+        named.write_parquet(str(path))
+
+
+def read_houses(path: Path) -> object:
+    """Read a table of houses as places."""
+    return read(path, "places", ReadingOptions(target="price"))
+
+
 def _write_graphs(folder: Path, values: bool) -> None:
     """Twelve small graphs, rings and paths by turns, as a TU folder."""
     folder.mkdir()
@@ -277,6 +314,8 @@ WRITERS: dict[str, Callable[[Path], object]] = {
     "readings.csv": _readings,
     "shops.csv": _shops,
     "readings.parquet": _readings_parquet,
+    "houses.csv": _houses,
+    "houses.parquet": _houses_parquet,
     "molecules": lambda path: _write_graphs(path, values=False),
     "energies": lambda path: _write_graphs(path, values=True),
     "edges.csv": _edges,

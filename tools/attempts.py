@@ -2,6 +2,7 @@
 
     python tools/attempts.py            makes all attempts; writes results/attempts-cpu.json and docs/attempts.md
     python tools/attempts.py --group command    makes those of one group again
+    python tools/attempts.py --missing          makes those that the results lack; the others stay as they are stored
     python tools/attempts.py --page     writes docs/attempts.md from results/attempts-cpu.json
     python tools/attempts.py --check    fails if docs/attempts.md is outdated, or lacks an attempt of the present tests
 
@@ -318,6 +319,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--page", action="store_true", help="write the page from the stored attempts")
     options.add_argument("--group", help="only the attempts of this group; the others stay as they are stored")
+    options.add_argument("--missing", action="store_true", help="only attempts that the results lack")
     options.add_argument("--check", action="store_true", help="fail if the page is outdated")
     given = options.parse_args()
     if given.check:
@@ -328,9 +330,11 @@ def main() -> int:
         from posenc.workbench import provenance
 
         wanted = attempts()
-        rows = [] if not given.group else json.loads(RESULT.read_text())["attempts"]
-        rows = [row for row in rows if row["group"] != given.group]
-        for attempt in (each for each in wanted if given.group in (None, each.group)):
+        names = {each[:2] for each in wanted}
+        rows = json.loads(RESULT.read_text())["attempts"] if given.group or given.missing else []
+        rows = [r for r in rows if r["group"] != given.group and (r["group"], r["attempt"]) in names]
+        stored = {(row["group"], row["attempt"]) for row in rows}
+        for attempt in (each for each in wanted if given.group in (None, each.group) and each[:2] not in stored):
             rows.append(outcome_of(attempt))
             if failed(rows[-1]):
                 print(rows[-1], flush=True)

@@ -29,6 +29,7 @@ from posenc.workbench.studies.language import execute as language
 from posenc.workbench.studies.latin_squares import execute as latin_squares
 from posenc.workbench.studies.nmar import execute as nmar
 from posenc.workbench.studies.permuted import execute as permuted
+from posenc.workbench.studies.places import execute as places
 from posenc.workbench.studies.points import execute as points
 from posenc.workbench.studies.recordings import execute as recordings
 from posenc.workbench.studies.scene import execute as scene
@@ -54,6 +55,7 @@ VARIANTS = {
     "masked": "learned-0.2",
     "nmar": "learned-0.2",
     "permuted": "learned-0.2",
+    "places": "fourier",
     "points": "gridpe",
     "sc-pe": "SCPE",
     "scene": "multires",
@@ -77,6 +79,7 @@ ON_DATA: dict[str, Callable[[RunSpec, Path, None], Any]] = {
     "masked": _masked(recordings),
     "nmar": _masked(nmar),
     "permuted": _masked(permuted),
+    "places": places.build,
     "points": points.build,
     "sc-pe": classification.build,
     "scene": scene.build,

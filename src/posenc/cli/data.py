@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from posenc.cli import data_description
 from posenc.cli.grammar import Positional, arg
@@ -99,7 +99,7 @@ def look(
     labels: Annotated[str | None, arg(metavar="FILE")] = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
-    features: Literal["none", "normals", "colors", "all"] | None = None,
+    features: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")] = None,
     scale: Literal["unit", "keep"] | None = None,
     val: Annotated[str | None, arg(metavar="PATH")] = None,
     tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
@@ -107,6 +107,9 @@ def look(
     id: Annotated[str | None, arg(metavar="COLUMN")] = None,
     target: Annotated[str | None, arg(metavar="COLUMN,..")] = None,
     unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
+    coordinates: Annotated[tuple[str, ...] | None, arg(metavar="COLUMN ..")] = None,
+    geometry: Literal["sphere", "plane", "space"] | None = None,
+    groups: Annotated[str | None, arg(metavar="COLUMN")] = None,
 ) -> int:
     """Say what a file or folder is read as, and print the commands that train on it.
 
@@ -125,21 +128,26 @@ def look(
             node and label, for a table of edges.
         field: Field with the text in JSON Lines or Parquet.
         dtype: What a .bin file holds: bytes, or token ids of this type.
-        features: Features of a point of clouds beside its coordinates, for the printed command.
+        features: Features beside the coordinates: of a point of clouds, for the printed command; of places, columns.
         scale: Normalization of clouds, for the printed command.
         val: A second text, on which results are reported.
         tokenizer: Tokens of a text: characters, bytes, words, words:2000, or a tokenizer.json. Default: characters.
-        time: Column with the times of a table of series.
+        time: Column with the times of a table of series or of places.
         id: Column with the names of the series.
-        target: Columns with the values of the series, divided by commas.
+        target: Columns with the values of the series, divided by commas; of places, the column to predict.
         unit: What times count that are numbers.
+        coordinates: Columns with the coordinates of places.
+        geometry: Kind of the coordinates of places: longitude and latitude, two or three coordinates of one unit.
+        groups: Column of places whose equal values stay on one side of each split.
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
     from posenc.workbench.data.forms import forms_of, has_edges, labeled_images_of, stated_form
 
-    options = {"format": format, "labels": labels, "field": field, "dtype": dtype, "features": features, "scale": scale}
+    options: dict[str, Any] = {"format": format, "labels": labels, "field": field, "dtype": dtype, "scale": scale}
     options |= {"val": val, "tokenizer": tokenizer, "time": time, "id": id, "target": target, "unit": unit}
+    options |= {"coordinates": ",".join(coordinates or ()) or None, "features": ",".join(features or ()) or None}
+    options |= {"geometry": geometry, "groups": groups}
     stated = {name: value for name, value in options.items() if value is not None}
     if format is not None:
         forms = [stated_form(path, format)]
@@ -150,6 +158,8 @@ def look(
         flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())
         if not _describe(form, path, stated, flags):
             continue
+        if form.kind == "places" and target is None:
+            flags += f" --target {quote(data_description.example_target(path, _of_kind(stated, form.kind)))}"
         for study in form.studies:
             print(f"  posenc run {study} {quote(str(form.within or path))}{flags}")
     return 0
@@ -174,6 +184,8 @@ def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> boo
         return True
     if form.kind == "graphs":
         return data_description.printed(lambda: data_description.record_lines(where, "graphs", stated))
+    if form.kind == "places":
+        return data_description.printed(lambda: data_description.place_lines(where, _of_kind(stated, "places")))
     if form.kind == "series":
         return data_description.printed(lambda: data_description.series_lines(where, _of_kind(stated, "series")))
     for line in form.lines:

@@ -165,6 +165,53 @@ def series_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
     yield from table.left_out
 
 
+def place_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
+    """Rows, coordinates, target and features of a table of places, which is read whole.
+
+    Args:
+        path: The table.
+        stated: Options of the reader.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.readers import read
+    from posenc.workbench.data.reading_options import ReadingOptions
+
+    given = "target" in stated
+    target = stated["target"] if given else example_target(path, stated)
+    table = read(path, "places", ReadingOptions(**{**stated, "target": target}))  # type: ignore[arg-type]  # as above
+    kind = f"{len(table.classes)} classes of {target}" if table.classes else f"values of {target}"
+    yield f"{len(table):,} rows, {kind}, coordinates {', '.join(table.names)}"
+    yield f"features: {table.options['features'].replace(',', ', ')}"
+    yield from table.left_out
+    if not given:
+        yield f"{target} is the last column that can be predicted. Name another one after --target."
+
+
+def example_target(path: Path, stated: Mapping[str, str]) -> str:
+    """Last column of a table of places that can be a target, for an example of a command.
+
+    Args:
+        path: The table.
+        stated: Options of the reader.
+
+    Returns:
+        Name of the column: of numbers if there is one, else the last one.
+    """
+    from posenc.workbench.data.place_coordinates import find_coordinates
+    from posenc.workbench.data.readers import find_reader
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.data.table_cells import has_numbers
+
+    options = ReadingOptions(**stated)  # type: ignore[arg-type]  # parser has checked
+    reader, _ = find_reader(path, "places", options.format)
+    cells = reader.cells_of(path)  # type: ignore[attr-defined]  # readers of places have it
+    used = {*find_coordinates(cells, options).names, options.time, options.groups}
+    others = [name for name in cells.names if name not in used] or [cells.names[-1]]
+    return next((name for name in reversed(others) if has_numbers(cells.column(name))), others[-1])
+
+
 def mesh_lines(path: Path) -> Iterator[str]:
     """Size of a mesh, which is read whole, and the panel that a mesh without an inside needs.
 

@@ -28,6 +28,7 @@ Panels = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="panel")
 Variants = Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", names="variant")]
 Numbers = Annotated[tuple[int, ...] | None, arg(metavar="N ..")]
 Rates = Annotated[tuple[float, ...] | None, arg(metavar="RATE ..")]
+Columns = Annotated[tuple[str, ...] | None, arg(metavar="COLUMN ..", names="column")]
 Changes = Annotated[tuple[str, ...], arg(metavar="NAME=VALUE", flag="--set", repeated=True, names="setting")]
 
 
@@ -59,7 +60,7 @@ def run(
     background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
-    features: Literal["none", "normals", "colors", "all"] | None = None,
+    features: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")] = None,
     scale: Literal["unit", "keep"] | None = None,
     val: Annotated[str | None, arg(metavar="PATH")] = None,
     tokenizer: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
@@ -70,6 +71,9 @@ def run(
     id: Annotated[str | None, arg(metavar="COLUMN")] = None,
     target: Annotated[str | None, arg(metavar="COLUMN,..")] = None,
     unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
+    coordinates: Columns = None,
+    geometry: Literal["sphere", "plane", "space"] | None = None,
+    groups: Annotated[str | None, arg(metavar="COLUMN")] = None,
 ) -> int:
     """Train the models of a study and write its page.
 
@@ -91,6 +95,8 @@ def run(
     posenc run masked recordings.npz --fill linear
 
     posenc run series weather.csv --target temp_max
+
+    posenc run places houses.csv --coordinates longitude latitude --target price
 
     posenc run gridpe photographs/ --lr-sweep 0.0005 0.001 0.002
     posenc run latin-squares --schemes 2d-fixed GridPE@grid "my_scheme.py:MyScheme(heads=4)"
@@ -136,7 +142,8 @@ def run(
         background: Color behind transparent pixels and of the border: white (default), black, gray or #rrggbb.
         field: Field with the text in your JSON Lines or Parquet, for the study language.
         dtype: What your .bin file holds, for the study language: bytes, or token ids of this type.
-        features: Features of a point of your clouds beside its coordinates, for the study points. Default: none.
+        features: Features beside the coordinates. For the study points: none (default), normals, colors or all. For the
+            study places: columns of your table, none or all. Default: all.
         scale: unit moves and scales each of your clouds to the unit ball; keep applies one shift and one factor to all
             clouds, so that their sizes and places differ. Default: unit.
         val: A second text, for the study language: results are those on it.
@@ -146,22 +153,32 @@ def run(
         fill: linear fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into, to train on some and test on others. Default: up
             to 10, fewer for a short one.
-        time: Column with the times of your table of series. Default: the one that its name shows, such as date.
+        time: Column with the times of your table. Default: for the study series the one that its name shows, such as
+            date; for the study places none.
         id: Column with the names of the series, in a table of several. Default: the one that its name shows, if any.
         target: Columns with the values of your series, divided by commas. Default: those that their names show, or all
-            columns of numbers.
+            columns of numbers. For the study places, the column to predict.
         unit: What times count that are numbers. Default: the times are dates.
+        coordinates: Columns with the coordinates of your places, such as longitude latitude. Default: those that their
+            names show.
+        geometry: Kind of your coordinates: sphere is longitude and latitude in degrees, plane two and space three
+            coordinates of one unit. Default: the one that their names show.
+        groups: Column of your places whose equal values stay on one side of each split. Default: no groups.
     """
     if study is None:
         return _list_studies()
-    engine = _place(jobs, device, on, runs_per_job, slurm)
+    options = {"jobs": jobs, "engine": _place(jobs, device, on, runs_per_job, slurm)}
+    options |= {"tensorboard": tensorboard, "retrain_changed": retrain_changed}
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
-    asked: dict[str, Any] = {"preset": preset, "panels": panels, "schemes": schemes, "seeds": seeds, "device": device}
-    asked |= {"changes": changes, "data": _data(data), "source": source, "lr_sweep": lr_sweep}
-    asked |= {"reading": request_checks.reading_options(study, source, locals())}
-    options = {"jobs": jobs, "tensorboard": tensorboard, "retrain_changed": retrain_changed, "engine": engine}
-    return _train(study, asked, out, options, dry_run=dry_run, yes=yes)
+    return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
+
+
+def _asked(study: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of the request of a command, from its arguments by name."""
+    names = ("preset", "panels", "schemes", "seeds", "device", "changes", "source", "lr_sweep")
+    asked = {name: given[name] for name in names} | {"data": _data(given["data"])}
+    return asked | {"reading": request_checks.reading_options(study, given["source"], given)}
 
 
 def _chosen_panels(

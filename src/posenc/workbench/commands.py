@@ -26,6 +26,7 @@ from posenc.workbench.storage.result_checks import damage_lines
 from posenc.workbench.storage.run_selection import SelectedRun
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
+from posenc.workbench.studies.shared.study import Study
 from posenc.workbench.study_result import ResultTable, StudyResult
 from posenc.workbench.tables.metric_table import metric_tables
 
@@ -54,7 +55,7 @@ def run(
     background: str | None = None,
     field: str | None = None,
     dtype: Literal["bytes", "uint16", "uint32"] | None = None,
-    features: Literal["none", "normals", "colors", "all"] | None = None,
+    features: str | Sequence[str] | None = None,
     scale: Literal["unit", "keep"] | None = None,
     val: str | Path | None = None,
     tokenizer: str | Path | None = None,
@@ -65,6 +66,9 @@ def run(
     id: str | None = None,
     target: str | None = None,
     unit: Literal["second", "minute", "hour", "day", "week", "month", "year"] | None = None,
+    coordinates: str | Sequence[str] | None = None,
+    geometry: Literal["sphere", "plane", "space"] | None = None,
+    groups: str | None = None,
     executor: str | Executor = "local",
 ) -> StudyResult:
     """Train the models of a study and write its page, as ``posenc run`` does.
@@ -104,7 +108,8 @@ def run(
             "white".
         field: Field with the text in JSON Lines or Parquet, for the study language.
         dtype: What a ``.bin`` file holds, for the study language: bytes, or token ids of this type.
-        features: Features of a point of your clouds beside its coordinates, for the study points. Default: "none".
+        features: Features beside the coordinates. For the study points: "none" (default), "normals", "colors" or
+            "all". For the study places: columns of your table, "none" or "all". Default: "all".
         scale: "unit" moves and scales each of your clouds to the unit ball; "keep" applies one shift and one factor to
             all clouds. Default: "unit".
         val: A second text, for the study language: results are those on it.
@@ -113,11 +118,16 @@ def run(
         drop: Drop channels of recordings that are constant or have missing values.
         fill: "linear" fills missing values of recordings linearly in time. Default: their times are left out.
         blocks: Number of blocks that one long recording is cut into. Default: up to 10, fewer for a short one.
-        time: Column with the times of a table of series. Default: the one that its name shows.
+        time: Column with the times of a table. Default: for the study series the one that its name shows; for the
+            study places none.
         id: Column with the names of the series, in a table of several. Default: the one that its name shows, if any.
         target: Columns with the values of series, divided by commas. Default: those that their names show, or all
-            columns of numbers.
+            columns of numbers. For the study places, the column to predict.
         unit: Unit of times that are numbers, such as "day". Default: the times are dates.
+        coordinates: Columns with the coordinates of places. Default: those that their names show.
+        geometry: Kind of the coordinates: "sphere" (longitude and latitude in degrees), "plane" or "space". Default:
+            the one that their names show.
+        groups: Column of places whose equal values stay on one side of each split. Default: no groups.
         executor: Engine of the runs: "local", "ray", "ray=HOST:PORT", "slurm" or "slurm=PARTITION"; or an executor,
             such as ``SlurmExecutor("cpu", minutes=240)``.
 
@@ -141,13 +151,20 @@ def run(
         raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     definition = studies.find(study)
     source = _source_path(definition.name, source, out)
-    names: dict[str, Any] = {"panels": panels, "schemes": schemes, "data": data}
+    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
     others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
-    request = request_of_call(definition, preset, source=source, **names, others=others)
+    request = request_of_call(definition, preset, **names, others=others)
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
-    result = execute_request(definition, request, out, confirm=partial(_consent, yes=yes), **options)
+    return _execute(definition, request, out, options, yes=yes)
+
+
+def _execute(
+    study: Study, request: studies.Request, out: str | Path, options: dict[str, Any], *, yes: bool
+) -> StudyResult:
+    """Execute a request. Raises ConsentError for a long preset without consent."""
+    result = execute_request(study, request, out, confirm=partial(_consent, yes=yes), **options)
     assert result is not None, "_consent either returns True or raises"
     return result
 

@@ -37,6 +37,7 @@ KIND_NAMES: Mapping[str, str] = MappingProxyType(
         "clouds": "point clouds",
         "recordings": "recordings",
         "series": "time series",
+        "places": "tables of places",
         "graphs": "graphs",
     }
 )
@@ -47,33 +48,39 @@ KIND_STUDIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "clouds": ("points",),
         "recordings": ("masked",),
         "series": ("series",),
+        "places": ("places",),
         "graphs": ("graphs",),
     }
 )
 """Kind of data that readers read to the studies that take it."""
 READING_OPTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "format": ("text", "images", "clouds", "series", "graphs"),
+        "format": ("text", "images", "clouds", "series", "places", "graphs"),
         "labels": ("images", "graphs"),
         "size": ("images",),
         "fit": ("images",),
         "background": ("images",),
         "field": ("text",),
         "dtype": ("text",),
-        "features": ("clouds",),
+        "features": ("clouds", "places"),
         "scale": ("clouds",),
         "val": ("text",),
         "tokenizer": ("text",),
         "drop": ("recordings",),
         "fill": ("recordings",),
         "blocks": ("recordings",),
-        "time": ("series",),
+        "time": ("series", "places"),
         "id": ("series",),
-        "target": ("series",),
-        "unit": ("series",),
+        "target": ("series", "places"),
+        "unit": ("series", "places"),
+        "coordinates": ("places",),
+        "geometry": ("places",),
+        "groups": ("places",),
     }
 )
 """Option of a reader to the kinds of data that it is for."""
+CLOUD_FEATURES = ("none", "normals", "colors", "all")
+"""Features of a point of clouds that may be stated."""
 
 
 def refuse_seeds(seeds: Sequence[int] | None) -> None:
@@ -203,6 +210,7 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     named = {name: options.get(name) for name in READING_OPTIONS}
     stated = {name: value for name, value in named.items() if value is not None and value is not False}
     stated = {name: str(value) if isinstance(value, Path) else value for name, value in stated.items()}
+    stated = {name: ",".join(value) if isinstance(value, (list, tuple)) else value for name, value in stated.items()}
     refuse_reading(study, source, stated)
     return stated
 
@@ -230,6 +238,12 @@ def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> No
             raise ValueError(f"{option} is for {takers}, and {study} reads none. Leave it out.")
         if source is None:
             raise ValueError(f"{option} is for your own data; name them: posenc run {study} PATH {option}")
+    features = reading.get("features", CLOUD_FEATURES[0])
+    if kind == "clouds" and features not in CLOUD_FEATURES:
+        raise ValueError(
+            f"{unknown('choice of features', features, CLOUD_FEATURES)} Those of a point are "
+            f"{', '.join(CLOUD_FEATURES)}: --features normals"
+        )
     size = reading.get("size", 1)
     if not isinstance(size, int) or size < 1:
         raise ValueError(f"--size is a number of pixels, 1 or more; got {size}. Use --size 32.")

@@ -26,6 +26,7 @@ OPTIONS = {
     "masked": "--schemes learned-0.1 --set epochs=2",
     "graphs": "--schemes none --set epochs=2",
     "series": "--schemes none --set epochs=2 --set context=6 --set horizon=2",
+    "places": "--schemes none --set epochs=2 --panels scores",
     "image-fit": f"--schemes none {FIELDS} --set limit.steps=2",
     "shape-fit": f"--schemes none {FIELDS} --set steps=2 --set batch=64 --set pools.held=256",
     "scene": "--schemes none --set parameters=6000 --set steps=2 --set longest_side=12 --set rays=64 --set held_out=2",
@@ -66,7 +67,9 @@ def test_every_reader_is_in_the_table(tmp_path: Path, monkeypatch) -> None:
         folder.mkdir()
         write(folder / name)
         found |= {
-            form for kind in ("text", "images", "clouds", "series", "graphs") for form in matching(folder / name, kind)
+            form
+            for kind in ("text", "images", "clouds", "series", "places", "graphs")
+            for form in matching(folder / name, kind)
         }
         if (folder / name).is_dir():
             inside = [each for each in (folder / name).rglob("*") if each.is_file()]

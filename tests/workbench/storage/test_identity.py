@@ -43,6 +43,7 @@ IDENTITIES = {
 """If one of these changes, every stored run of that study is executed again. Mend the change, not the literal."""
 LATER = {
     "graphs": ("none", "c9e6a210f9f8ef9ef258b9cf"),
+    "places": ("none", "3eea79efe6fa9f0f02260665"),
     "series": ("none", "c35e49fe22c56e33a089a537"),
 }
 """The same for studies that stores of the first layout do not have, with the variant of seed 0 at the quick preset."""

@@ -25,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "masked": {"frames": 40, "test_frames": 8},
     "nmar": {"train_steps": 64, "test_steps": 16},
     "permuted": {"images": 40, "test_images": 8},
+    "places": {"made": 120},
     "points": {"train": 2, "test": 1, "points": 16},
     "scene": {"rays": 16, "points": 64, "samples": 8},
     "series": {"series": 2, "readings": 150, "context": 12, "horizon": 4},

@@ -27,7 +27,8 @@ SCHEMES: Mapping[str, tuple[str, ...]] = {
     "globe": ("hash", "none"), "graphs": ("rwse",), "gridpe": ("nope",),
     "image-fit": ("dense", "gaussian-10"), "language": ("nope",),
     "latin-squares": ("2d-fixed", "learned-0.2"), "masked": ("learned-1",), "nmar": ("learned-1",),
-    "permuted": ("learned-1",), "points": ("rope-axial",), "sc-pe": ("plain",), "scene": ("multires",),
+    "permuted": ("learned-1",), "places": ("fourier",),
+    "points": ("rope-axial",), "sc-pe": ("plain",), "scene": ("multires",),
     "series": ("both-rows",), "shape-fit": ("multires",),
 }  # fmt: skip
 SWEEPS = {"sigmas", "sweep_parameters", "smaller_parameters"}
@@ -47,6 +48,7 @@ NEW_VALUES: Mapping[str, Any] = {
 ALSO: Mapping[str, Mapping[str, Any]] = {"crop": {"augmentation.size": 28}, "train_size": {"train": 400}}
 """Settings without which another one is not possible."""
 ELSEWHERE = {
+    "places": {"rows", "logarithm"},  # for a table of the user; for values above 0
     "gridpe": {"data", "recipes.size", "resized_images", "own_steps"},  # other data; a model; a measurement; a folder
     "image-fit": {"photographs", "held_out_photographs"},  # photographs of a data folder, see below
     "points": {"meshes", "own_steps"},  # for a folder of the user alone

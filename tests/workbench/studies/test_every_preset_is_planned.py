@@ -21,7 +21,7 @@ pytestmark = pytest.mark.bare
 PRESETS = [(name, preset) for name, study in studies.studies().items() for preset in study.presets]
 OWN_FILE_ALONE = {("gridpe", "paper"), ("gridpe", "as-released")}
 """Presets whose data no folder of data may hold: a file or folder of the user has to be named."""
-WITHOUT_DATA = {"globe", "graphs", "latin-squares", "masked", "nmar", "points", "scene", "series"}
+WITHOUT_DATA = {"globe", "graphs", "latin-squares", "masked", "nmar", "places", "points", "scene", "series"}
 """Studies that simulate or render their data where none is given."""
 
 

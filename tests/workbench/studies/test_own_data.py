@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.bare, pytest.mark.usefixtures("in_this_process")]
 
 STUDY = points.STUDY
 STEPS = 20
-OWN_STUDIES = ("graphs", "gridpe", "language", "masked", "points", "sc-pe", "series")
+OWN_STUDIES = ("graphs", "gridpe", "language", "masked", "places", "points", "sc-pe", "series")
 
 
 @pytest.fixture

@@ -313,7 +313,9 @@ def test_panels_that_a_study_has_are_not_drawn_twice(store) -> None:
     assert titles == ["Differences between variants", "Amount of training"]
 
 
-@pytest.mark.parametrize("name", ["graphs", "gridpe", "language", "masked", "points", "sc-pe", "series", "shape-fit"])
+@pytest.mark.parametrize(
+    "name", ["graphs", "gridpe", "language", "masked", "places", "points", "sc-pe", "series", "shape-fit"]
+)
 def test_twice_the_budget_doubles_the_steps_of_every_study_with_own_data(name) -> None:
     study = studies()[name]
     request = with_twice_the_budget(study.presets, Request(preset="quick"))

@@ -19,6 +19,8 @@ from posenc.workbench.data.readers import (
     image_labels,
     packed_images,
     parquet,
+    place_parquet,
+    place_table,
     point_array,
     point_ply,
     point_table,
@@ -52,7 +54,8 @@ class Form(NamedTuple):
         name: The form with its counts, such as "class folders of images: 2 classes, 40 images".
         reason: What shows it, such as "it ends in .jsonl".
         studies: Ids of the studies that take it.
-        kind: Kind of its data if a reader inspects it: "text", "images", "clouds", "series" or "graphs"; "" otherwise.
+        kind: Kind of its data if a reader inspects it: "text", "images", "clouds", "series", "places" or "graphs"; ""
+            otherwise.
         within: Path of the data, if it is another than that of the folder.
         contents: Data without a reader: "recordings", "mesh", "image", "scene" or "brain"; "arrays" for
             images that are arrays of pixels; "" otherwise.
@@ -149,8 +152,8 @@ def _of_file(path: Path) -> Iterator[Form]:
         yield Form(edge_table.FORM, reason, KIND_STUDIES["graphs"], "graphs")
     elif reason := image_labels.match(path):
         yield Form(image_labels.FORM, reason, IMAGE_STUDIES, "images")
-    elif (series := _of_series(path)) is not None:
-        yield series
+    elif tables := list(_of_tables(path)):
+        yield from tables
     elif reason := cifar_batches.match(path):
         yield Form(cifar_batches.FORM, reason, IMAGE_STUDIES, "images", contents=ARRAYS)
     elif (ending := path.suffix.lower()) in cloud_folder.CONVERSIONS:
@@ -185,16 +188,18 @@ def _of_cloud(path: Path) -> Form | None:
     return Form(name, f"it ends in {path.suffix}", ())
 
 
-def _of_series(path: Path) -> Form | None:
-    """Form of a table of series; None for a table without a column that its name shows to hold times."""
-    reader = series_parquet if series_parquet.match(path) else series_table
+def _of_tables(path: Path) -> Iterator[Form]:
+    """Forms of a table by the names of its columns: places if some are coordinates, series if one has times."""
+    of_parquet = series_parquet.match(path)
+    places, series = (place_parquet, series_parquet) if of_parquet else (place_table, series_table)
     try:
-        if not reader.match(path) or not reader.names_times(path):
-            return None
+        if reason := places.match(path):
+            if places.names_places(path):
+                yield Form(places.FORM, f"{reason} and has columns of coordinates", KIND_STUDIES["places"], "places")
+            if series.names_times(path):
+                yield Form(series.FORM, f"{reason} and has a column of times", KIND_STUDIES["series"], "series")
     except UserFileError:  # a damaged file, or one that needs DuckDB
-        return None
-    reason = f"{reader.match(path)} and has a column of times"
-    return Form(reader.FORM, reason, KIND_STUDIES["series"], "series")
+        return
 
 
 def _of_array(path: Path) -> Form | None:

@@ -37,15 +37,21 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             "white".
         field: Name of the field of a JSON Lines file that holds the text; None for the only text field.
         dtype: Type of the numbers of a ``.bin`` file; None for every other form.
-        features: Features of a point beside its coordinates; None for "none".
+        features: Features beside the coordinates: of a point of a cloud, "none" (or None), "normals", "colors" or
+            "all"; of a row of a table, columns divided by commas, "none", or "all" (or None).
         scale: Normalization of clouds; None for "unit".
         val: Path of a second text, which is for testing; None for none.
         tokenizer: "bytes", "characters", "words", "words:2000", or the path of a ``tokenizer.json``; None for
             characters.
-        time: Column of a table of series that holds the times; None for the one that its name shows.
+        time: Column of a table that holds the times; None for the one that its name shows, in a table of series, and
+            for no times, in a table of places.
         id: Column with the names of the series; None for the one that its name shows, if any.
-        target: Columns with the values, divided by commas; None for those that their names or numbers show.
+        target: Columns with the values, divided by commas; None for those that their names or numbers show. Of places,
+            the one column to predict.
         unit: Unit of times that are numbers; None for dates.
+        coordinates: Columns with the coordinates of places, divided by commas; None for those that their names show.
+        geometry: Kind of the coordinates, "sphere", "plane" or "space"; None for the one that their names show.
+        groups: Column whose equal values stay on one side of each split; None for no groups.
     """
 
     format: str | None = None
@@ -55,7 +61,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     background: str | None = None
     field: str | None = None
     dtype: Dtype | None = None
-    features: FeatureChoice | None = None
+    features: str | None = None
     scale: Scale | None = None
     val: str | None = None
     tokenizer: str | None = None
@@ -63,6 +69,9 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     target: str | None = None
     unit: TimeUnit | None = None
+    coordinates: str | None = None
+    geometry: str | None = None
+    groups: str | None = None
 
     @property
     def given(self) -> dict[str, Any]:

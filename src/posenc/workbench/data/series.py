@@ -15,16 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.frequencies import LENGTHS
-from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.series_times import MISSING, is_number, read_times
+from posenc.workbench.data.series_times import read_times
+from posenc.workbench.data.table_cells import (
+    TIME_NAMES,
+    Cells,
+    TableNoun,
+    has_numbers,
+    numbers_of,
+    refuse_repeated_names,
+)
 from posenc.workbench.dataset_record import DatasetRecord, Part
-from posenc.workbench.files.user_files import UserFileError, number, short
+from posenc.workbench.files.user_files import UserFileError
 
-TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
 TARGET_NAMES = ("target", "y", "value", "ot")
 """Names by which columns are found, in lower case, the first one first."""
+NOUN = TableNoun(
+    "a table of series",
+    "reading",
+    "A table of series has a header and a line for each reading: date,value",
+    "A table of series has times and values in rows.",
+)
 LEAST_READINGS = 3
 NAMED = 5
 """Series that are left out and named; the others are counted."""
@@ -70,34 +82,6 @@ class SeriesTable:
     columns: tuple[str, ...] = ()
 
 
-class Cells(NamedTuple):
-    """Cells of a table as text.
-
-    Attributes:
-        path: The file.
-        form: Form of the file.
-        names: Names of the columns.
-        columns: Cells of each column.
-        lines: Number of the line of each row, for messages.
-        noun: What the number of a row counts: "line" or "row".
-    """
-
-    path: Path
-    form: str
-    names: tuple[str, ...]
-    columns: tuple[Sequence[str], ...]
-    lines: Sequence[int]
-    noun: str = "line"
-
-    def column(self, name: str) -> Sequence[str]:
-        """Cells of the column of a name."""
-        return self.columns[self.names.index(name)]
-
-    def at(self, row: int) -> str:
-        """Place of a row in a message: "weather.csv, line 7"."""
-        return f"{self.path}, {self.noun} {self.lines[row]}"
-
-
 class Columns(NamedTuple):
     """Names of the columns of time, series and values.
 
@@ -141,7 +125,7 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
     rows_of: dict[str, list[int]] = {}
     for row in np.flatnonzero(np.isfinite(times)).tolist():
         rows_of.setdefault(named[row].strip() if columns.series else "", []).append(row)
-    values = {target: _values(cells, target) for target in columns.targets}
+    values = {target: numbers_of(cells, target, "target") for target in columns.targets}
     made, unusable, disorder, doubled = list[Series](), list[str](), list[int](), list[int]()
     for name, rows in rows_of.items():
         order = _sorted_rows(cells, times, np.array(rows), values, name, (disorder, doubled))
@@ -175,35 +159,29 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         UserFileError: One is missing, is named twice, or holds no numbers.
     """
     path, names = cells.path, cells.names
-    if twice := next((name for at, name in enumerate(names) if name in names[:at]), ""):
-        raise UserFileError(f"{path}, line 1 names the column {twice!r} twice. Name each column once.")
+    refuse_repeated_names(cells)
     lower = {name.strip().lower(): name for name in reversed(names)}
-
-    def stated(flag: str, name: str) -> str:
-        if name not in names:
-            raise UserFileError(f"{path}: {unknown('column', name, names)} It has {', '.join(names)}: --{flag} NAME")
-        return name
 
     def by_name(known: Sequence[str]) -> str:
         return next((lower[name] for name in known if name in lower), "")
 
-    time = by_name(TIME_NAMES) if options.time is None else stated("time", options.time)
+    time = by_name(TIME_NAMES) if options.time is None else cells.stated("time", options.time)
     if not time:
         raise UserFileError(
             f"{path} has no column named {', '.join(TIME_NAMES)}. Name the one with the times: --time {names[0]}"
         )
     series = by_name([name for name in ID_NAMES if lower.get(name) != time]) if options.id is None else ""
-    series = series if options.id is None else stated("id", options.id)
+    series = series if options.id is None else cells.stated("id", options.id)
     others = [name for name in names if name not in (time, series)]
     if options.target is not None:
         whole = options.target in names
         asked = [options.target] if whole else [each.strip() for each in options.target.split(",")]
-        targets = [stated("target", each) for each in asked]
+        targets = [cells.stated("target", each) for each in asked]
         if clash := next((each for each in targets if each in (time, series)), ""):
             raise UserFileError(f"{path}: --target {clash} is the column of the times or the names. Name another.")
     else:
         usual = next((lower[name] for name in TARGET_NAMES if lower.get(name) in others), "")
-        targets = [usual] if usual else [name for name in others if _has_numbers(cells.column(name))]
+        targets = [usual] if usual else [name for name in others if has_numbers(cells.column(name))]
     if not targets:
         raise UserFileError(f"{path} has no column of numbers beside {time}. Name the values: --target NAME")
     return Columns(time, series, tuple(dict.fromkeys(targets)), tuple(x for x in others if x not in targets))
@@ -265,30 +243,6 @@ def _found(columns: Columns, options: ReadingOptions) -> list[str]:
     found += [f"values in {', '.join(columns.targets)}"] if options.target is None else []
     sentence = [f"Found by name: {'; '.join(found)}."] if found else []
     return sentence + ([f"Not read: the columns {', '.join(columns.other)}."] if columns.other else [])
-
-
-def _has_numbers(cells: Sequence[str]) -> bool:
-    """True if the first cells with a value are numbers."""
-    held = [cell for cell in cells[:1000] if cell.strip().lower() not in MISSING]
-    return bool(held) and all(is_number(cell.strip()) for cell in held[:100])
-
-
-def _values(cells: Cells, target: str) -> NDArray[np.float64]:
-    """Values of a column, NaN where missing."""
-    values = np.full(len(cells.lines), np.nan)
-    for row, cell in enumerate(cells.column(target)):
-        if cell.strip().lower() in MISSING:
-            continue
-        try:
-            values[row] = number(cell.strip())
-        except ValueError:
-            raise UserFileError(
-                f"{cells.at(row)}: {short(cell, 40)!r} in the column {target} is not a number. Leave the cell empty if "
-                "the value is missing, or name another column: --target NAME"
-            ) from None
-        if np.isinf(values[row]):
-            raise UserFileError(f"{cells.at(row)}: the column {target} is infinite. Leave the cell empty if missing.")
-    return values
 
 
 def _sorted_rows(

@@ -1,7 +1,7 @@
 """One reader for each form of a user's data: a module with the names of `Reader`.
 
     FORM      name of the form, such as "JSON Lines"
-    KIND      kind of its data: "text", "images", "clouds", "series" or "graphs"
+    KIND      kind of its data: "text", "images", "clouds", "series", "places" or "graphs"
     OPTIONS   names of the reading options that it takes
     match     reason why the reader reads a path, as "it ends in .jsonl"; "" if it does not
     inspect   record of the data, from names and headers alone
@@ -36,6 +36,7 @@ UNREADABLE: Mapping[str, str] = {
     "clouds": "is no point cloud: give a .npy, .npz, .ply, .xyz, .txt or .csv, or a folder with a folder of them for "
     "each class, ROOT/chair/1.ply and ROOT/table/1.ply.",
     "series": "is no table of series: give a .csv, .tsv or .parquet with a column of times and columns of values.",
+    "places": "is no table of places: give a .csv, .tsv or .parquet with columns of coordinates and a target.",
     "graphs": "has no graphs: give a TU folder, with NAME_A.txt and NAME_graph_indicator.txt, or a .csv with the edges "
     "of one graph, whose header names source and target.",
 }

@@ -6,16 +6,14 @@ from pathlib import Path
 
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.series import Cells, SeriesTable, has_times, series_of, series_record
+from posenc.workbench.data.series import NOUN, SeriesTable, has_times, series_of, series_record
+from posenc.workbench.data.table_cells import csv_cells, csv_header
 from posenc.workbench.dataset_record import DatasetRecord
-from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, open_file, read_text
 
 FORM = "table of series"
 KIND = "series"
 OPTIONS: tuple[str, ...] = ("time", "id", "target", "unit")
 ENDINGS = (".csv", ".tsv")
-MEMORY_FACTOR = 30
-START_BYTES = 1 << 14
 
 
 def match(path: Path) -> str:
@@ -35,9 +33,7 @@ def names_times(path: Path) -> bool:
     Raises:
         UserFileError: It cannot be opened.
     """
-    with open_file(path, "a table of series") as file:
-        line = file.read(START_BYTES).decode("utf-8-sig", errors="replace").split("\n")[0]
-    return has_times([cell.strip().strip('"') for cell in line.split(_delimiter(path, line))])
+    return has_times(csv_header(path, NOUN.wanted))
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
@@ -58,23 +54,4 @@ def read(path: Path, options: ReadingOptions) -> SeriesTable:
     Raises:
         UserFileError: It is no table, or as ``series_of``.
     """
-    text = read_text(path, MEMORY_FACTOR, "a table of series")
-    first = text.partition("\n")[0]
-    (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, first)) or [(1, [])]
-    names = tuple(name.strip() for name in header)
-    if len(names) < 2 or not rows:
-        fault = f"{len(names)} column{'s' * (len(names) != 1)}" if rows else "no reading below its header"
-        raise UserFileError(
-            f"{path} has {fault}. A table of series has a header and a line for each reading: date,value"
-        )
-    for line, row in rows:
-        if len(row) != len(names):
-            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
-    columns = tuple(zip(*(row for _, row in rows), strict=True))
-    return series_of(Cells(path, FORM, names, columns, [line for line, _ in rows]), options)
-
-
-def _delimiter(path: Path, line: str) -> str:
-    if path.name.lower().endswith(".tsv"):
-        return "\t"
-    return ";" if line.count(";") > line.count(",") else ","
+    return series_of(csv_cells(path, FORM, NOUN), options)

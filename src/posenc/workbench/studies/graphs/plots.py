@@ -15,6 +15,7 @@ from posenc.workbench.studies.graphs.variants import BASELINES, VARIANTS, GraphV
 from posenc.workbench.studies.shared.classification_panels import empty_panel, scheme_text, seeds_by_label
 from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.validation_curves import validation_curves
 from posenc.workbench.tables.metric_bounds import SHARE, SIZE
 
 ACCURACY, ERROR = "accuracy", "mse"
@@ -118,19 +119,16 @@ def learning_curves(data: PageData) -> list[Panel]:
     """Main metric on the validation part by step."""
     panels = []
     for each in finished(data):
-        metric, curves = metric_of(data, each.label), dict[str, dict[float, dict[int, float]]]()
-        for row in data.curves:
-            if row["setting"] == each.label and row["metric"] == metric and row["epoch"] > 0:
-                seeds = curves.setdefault(row["scheme"], {}).setdefault(float(row["epoch"]), {})
-                seeds[row["seed"]] = row["value"]
+        metric = metric_of(data, each.label)
         panels.append(
-            line_plot(
-                {label: curves[label] for label in sorted(curves, key=lambda label: (*VARIANTS, label).index(label))},
+            validation_curves(
+                data,
+                each.label,
+                metric,
                 title=f"Learning curves: {each.title}",
-                x_label="steps",
                 y_label=SCORES[metric].unit.replace("held-out", "validation part"),
+                order=VARIANTS,
                 bounds=SHARE if metric == ACCURACY else SIZE,
-                limits=None if metric == ACCURACY else "values",
                 note="Validation part. The best step is chosen.",
             )
         )

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from posenc.models.point_cloud import PointsConfig
-from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.reading_options import FeatureChoice, ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
@@ -133,7 +133,8 @@ def _clouds_of_folder(request: Request, folder: Path, store: Store, preset: Poin
     """The clouds of the user's folder, in the store."""
     stated = msgspec.convert(request.reading, ReadingOptions)
     listed = task.list_clouds(folder)
-    most, features, scale = round(max(POINT_RATIOS) * preset.points), stated.features or "none", stated.scale or "unit"
+    features: FeatureChoice = msgspec.convert(stated.features or "none", FeatureChoice)
+    most, scale = round(max(POINT_RATIOS) * preset.points), stated.scale or "unit"
     reading = task.CloudReading(most, preset.meshes, features=features, scale=scale)
     digest = task.folder_digest(listed, folder, store.root / "data" / "file-digests.json")
     data: dict[str, Any] = {"folder": digest, "points": reading.points, "most": preset.meshes}

@@ -23,6 +23,7 @@ from posenc.workbench.studies.shared.classification_panels import (
 )
 from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.studies.shared.validation_curves import validation_curves
 from posenc.workbench.tasks.series import horizon_marks
 
 VARIANCES = "mean squared error (variances of the training part)"
@@ -99,25 +100,11 @@ def errors_by_horizon(data: PageData) -> list[Panel]:
 
 def learning_curves(data: PageData) -> list[Panel]:
     """Mean squared error on the validation part by step."""
-    panels = []
-    for each in finished(data):
-        curves: dict[str, dict[float, dict[int, float]]] = {}
-        for row in data.curves:
-            if row["setting"] == each.label and row["metric"] == "mse" and row["epoch"] > 0:
-                seeds = curves.setdefault(row["scheme"], {}).setdefault(float(row["epoch"]), {})
-                seeds[row["seed"]] = row["value"]
-        panels.append(
-            line_plot(
-                {label: curves[label] for label in sorted(curves, key=lambda label: (*VARIANTS, label).index(label))},
-                title=f"Learning curves: {each.title}",
-                x_label="steps",
-                y_label=VARIANCES,
-                bounds=(0.0, float("inf")),
-                limits="values",
-                note="Validation part. The step with the lowest error is chosen.",
-            )
-        )
-    return panels or empty_panel("Learning curves")
+    titles = {each.label: f"Learning curves: {each.title}" for each in finished(data)}
+    return [
+        validation_curves(data, label, "mse", title=title, y_label=VARIANCES, order=VARIANTS)
+        for label, title in titles.items()
+    ] or empty_panel("Learning curves")
 
 
 def _series(data: PageData, label: str, metrics: Mapping[float, str], order_by: str) -> dict[str, dict[float, BySeed]]:

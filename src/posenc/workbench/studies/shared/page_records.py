@@ -19,6 +19,7 @@ FLAGS = {
     "recordings": ("fill", "blocks"),
     "series": ("format", "time", "id", "target", "unit"),
     "graphs": ("format",),
+    "places": ("format", "coordinates", "geometry", "target", "features", "time", "groups", "unit"),
 }
 """Kind of data to the options of its record that are flags of a command."""
 

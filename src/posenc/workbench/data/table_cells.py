@@ -1,0 +1,229 @@
+"""Cells of a table as text, from CSV or Parquet, which the readers of time series and of places share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.data.parquet_table import opened_parquet
+from posenc.workbench.data.series_times import MISSING, is_number
+from posenc.workbench.files.user_files import (
+    UserFileError,
+    csv_lines,
+    csv_rows,
+    number,
+    open_file,
+    read_text,
+    require_reading,
+    short,
+)
+
+MEMORY_FACTOR, CELL_BYTES = 30, 90
+"""Memory for each byte of a CSV; and bytes of a cell of Parquet as text, with its number."""
+START_BYTES = 1 << 14
+"""Bytes of a CSV that its header may have."""
+TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
+"""Names of columns of times, in lower case, the first one first."""
+TSV = ".tsv"
+
+
+class Cells(NamedTuple):
+    """Cells of a table as text.
+
+    Attributes:
+        path: The file.
+        form: Form of the file.
+        names: Names of the columns.
+        columns: Cells of each column.
+        lines: Number of the line of each row, for messages.
+        noun: What the number of a row counts: "line" or "row".
+    """
+
+    path: Path
+    form: str
+    names: tuple[str, ...]
+    columns: tuple[Sequence[str], ...]
+    lines: Sequence[int]
+    noun: str = "line"
+
+    def column(self, name: str) -> Sequence[str]:
+        """Cells of the column of a name."""
+        return self.columns[self.names.index(name)]
+
+    def at(self, row: int) -> str:
+        """Place of a row in a message: "weather.csv, line 7"."""
+        return f"{self.path}, {self.noun} {self.lines[row]}"
+
+    def stated(self, flag: str, name: str) -> str:
+        """Return the name of a column that an option states. Raises UserFileError if the table has no such column."""
+        if name not in self.names:
+            listed = ", ".join(self.names)
+            raise UserFileError(f"{self.path}: {unknown('column', name, self.names)} It has {listed}: --{flag} NAME")
+        return name
+
+
+class TableNoun(NamedTuple):
+    """Words on a table for messages.
+
+    Attributes:
+        wanted: The table, such as "a table of series".
+        row: A row, such as "reading".
+        shape: Sentence on a CSV of this kind.
+        parquet_shape: Sentence on a Parquet table of this kind.
+    """
+
+    wanted: str
+    row: str
+    shape: str
+    parquet_shape: str
+
+
+def csv_header(path: Path, wanted: str) -> list[str]:
+    """Read the names in the first line of a CSV.
+
+    Args:
+        path: The file.
+        wanted: What the reader takes, for messages.
+
+    Returns:
+        The names.
+
+    Raises:
+        UserFileError: It cannot be opened.
+    """
+    with open_file(path, wanted) as file:
+        line = file.read(START_BYTES).decode("utf-8-sig", errors="replace").split("\n")[0]
+    return [cell.strip().strip('"') for cell in line.split(_delimiter(path, line))]
+
+
+def parquet_header(path: Path, wanted: str) -> list[str]:
+    """Read the names of the columns of a Parquet table.
+
+    Args:
+        path: The file.
+        wanted: What the reader takes, for messages.
+
+    Returns:
+        The names.
+
+    Raises:
+        UserFileError: It cannot be opened, or DuckDB is not installed.
+    """
+    with opened_parquet(path, wanted) as opened:
+        return list(opened.table.columns)
+
+
+def csv_cells(path: Path, form: str, noun: TableNoun) -> Cells:
+    """Read the cells of a CSV with a header.
+
+    Args:
+        path: The file.
+        form: Form of the file.
+        noun: Words for messages.
+
+    Returns:
+        The cells.
+
+    Raises:
+        UserFileError: It is no table, is not UTF-8, or does not fit into memory.
+    """
+    text = read_text(path, MEMORY_FACTOR, noun.wanted)
+    first = text.partition("\n")[0]
+    (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, first)) or [(1, [])]
+    names = tuple(name.strip() for name in header)
+    if len(names) < 2 or not rows:
+        fault = f"{len(names)} column{'s' * (len(names) != 1)}" if rows else f"no {noun.row} below its header"
+        raise UserFileError(f"{path} has {fault}. {noun.shape}")
+    for line, row in rows:
+        if len(row) != len(names):
+            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+    columns = tuple(zip(*(row for _, row in rows), strict=True))
+    return Cells(path, form, names, columns, [line for line, _ in rows])
+
+
+def parquet_cells(path: Path, form: str, noun: TableNoun) -> Cells:
+    """Read the cells of a Parquet table with DuckDB.
+
+    Args:
+        path: The file.
+        form: Form of the file.
+        noun: Words for messages.
+
+    Returns:
+        The cells.
+
+    Raises:
+        UserFileError: DuckDB is not installed, or the file is damaged, too large or no table.
+    """
+    with opened_parquet(path, noun.wanted) as opened:
+        table = opened.table
+        names = tuple(table.columns)
+        (count,) = table.aggregate("count(*)").fetchall()[0]
+        require_reading(CELL_BYTES * count * len(names), path, "Cut the file.")
+        if len(names) < 2 or not count:
+            raise UserFileError(f"{path} has {len(names)} columns and {count} rows. {noun.parquet_shape}")
+        texts = table.project(", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"::VARCHAR' for name in names))
+        rows = texts.fetchall()
+    columns = tuple(["" if cell is None else cell for cell in column] for column in zip(*rows, strict=True))
+    return Cells(path, form, names, columns, range(1, count + 1), "row")
+
+
+def refuse_repeated_names(cells: Cells) -> None:
+    """Raise an error for a table that names a column twice.
+
+    Args:
+        cells: The cells.
+
+    Raises:
+        UserFileError: A name stands twice.
+    """
+    names = cells.names
+    if twice := next((name for at, name in enumerate(names) if name in names[:at]), ""):
+        raise UserFileError(f"{cells.path}, line 1 names the column {twice!r} twice. Name each column once.")
+
+
+def has_numbers(cells: Sequence[str]) -> bool:
+    """True if the first cells with a value are numbers."""
+    held = [cell for cell in cells[:1000] if cell.strip().lower() not in MISSING]
+    return bool(held) and all(is_number(cell.strip()) for cell in held[:100])
+
+
+def numbers_of(cells: Cells, name: str, flag: str) -> NDArray[np.float64]:
+    """Read the numbers of a column.
+
+    Args:
+        cells: The cells.
+        name: Name of the column.
+        flag: Option that names another column, for messages.
+
+    Returns:
+        The numbers ``(N,)``, NaN where missing.
+
+    Raises:
+        UserFileError: A cell is no number, or is infinite.
+    """
+    values = np.full(len(cells.lines), np.nan)
+    for row, cell in enumerate(cells.column(name)):
+        if cell.strip().lower() in MISSING:
+            continue
+        try:
+            values[row] = number(cell.strip())
+        except ValueError:
+            raise UserFileError(
+                f"{cells.at(row)}: {short(cell, 40)!r} in the column {name} is not a number. Leave the cell empty if "
+                f"the value is missing, or name another column: --{flag} NAME"
+            ) from None
+        if np.isinf(values[row]):
+            raise UserFileError(f"{cells.at(row)}: the column {name} is infinite. Leave the cell empty if missing.")
+    return values
+
+
+def _delimiter(path: Path, line: str) -> str:
+    if path.name.lower().endswith(TSV):
+        return "\t"
+    return ";" if line.count(";") > line.count(",") else ","

@@ -1,0 +1,49 @@
+"""Places in a table: folds at random, by blocks and by time, views of coordinates, columns, targets and baselines.
+
+>>> import numpy as np
+>>> table = made_places(400, seed=0)
+>>> usual_side(table.coords, region_of(table.geometry, table.coords))
+1.0
+>>> parts = fold_parts(table, "blocks", side=1.0, seed=0)
+>>> blocks = block_numbers(table.coords, 1.0)
+>>> set(blocks[parts.train]) & set(blocks[parts.test])
+set()
+>>> region = region_of(table.geometry, table.coords)
+>>> float(region.view(table.coords, "region").abs().max())
+1.0
+>>> standardized_columns(table, parts.train).shape
+(400, 2)
+"""
+
+from __future__ import annotations
+
+from posenc.workbench.tasks.boosting import has_boosting
+from posenc.workbench.tasks.places.baselines import PROCESS_ROWS, BaselineRows, predicted
+from posenc.workbench.tasks.places.folds import FOLDS, Split, block_numbers, fold_parts, units_of, usual_side
+from posenc.workbench.tasks.places.inputs import cycles_of, plain_columns, standardized_columns
+from posenc.workbench.tasks.places.made_places import made_places
+from posenc.workbench.tasks.places.place_views import PlaceView, Region, region_of
+from posenc.workbench.tasks.places.targets import TINY, Targets, wants_logarithm
+
+__all__ = [
+    "FOLDS",
+    "PROCESS_ROWS",
+    "TINY",
+    "BaselineRows",
+    "PlaceView",
+    "Region",
+    "Split",
+    "Targets",
+    "block_numbers",
+    "cycles_of",
+    "fold_parts",
+    "has_boosting",
+    "made_places",
+    "plain_columns",
+    "predicted",
+    "region_of",
+    "standardized_columns",
+    "units_of",
+    "usual_side",
+    "wants_logarithm",
+]

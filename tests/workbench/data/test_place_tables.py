@@ -1,0 +1,185 @@
+"""Tables of places: kinds of coordinates, features, targets, and one sentence for each table that cannot be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posenc import cli
+from posenc.workbench.data.places import PlaceTable
+from posenc.workbench.data.readers import read
+from posenc.workbench.data.reading_options import ReadingOptions
+from tiny_data import WRITERS
+
+pytestmark = pytest.mark.bare
+ROWS = 60
+DRAW = np.random.default_rng(0)
+LONGITUDES, LATITUDES = DRAW.uniform(4, 6, ROWS).round(3), DRAW.uniform(50, 52, ROWS).round(3)
+
+
+def table(path: Path, **columns: Any) -> Path:
+    """Write a CSV of some columns, each a list or one value for all rows."""
+    count = max(len(each) for each in columns.values() if not isinstance(each, (str, int, float)))
+    full = {name: [each] * count if isinstance(each, (str, int, float)) else each for name, each in columns.items()}
+    lines = [",".join(full), *(",".join(map(str, row)) for row in zip(*full.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def houses(path: Path, **changes: Any) -> Path:
+    usual = {"longitude": LONGITUDES, "latitude": LATITUDES, "price": np.arange(ROWS) + 1.5}
+    return table(path, **(usual | changes))
+
+
+def places(path: Path, **options: Any) -> PlaceTable:
+    return read(path, "places", ReadingOptions(**{"target": "price", **options}))
+
+
+def test_coordinates_are_found_by_name_and_their_kind_is_said(tmp_path: Path) -> None:
+    for names, geometry, order in (
+        (("lat", "lng"), "sphere", ("lng", "lat")), (("x", "y"), "plane", ("x", "y")),
+        (("x", "y", "z"), "space", ("x", "y", "z")), (("Easting", "Northing"), "plane", ("Easting", "Northing")),
+    ):  # fmt: skip
+        values = {"lat": LATITUDES, "lng": LONGITUDES}
+        columns = {name: values.get(name, LATITUDES * 1000) for name in names}
+        found = places(table(tmp_path / "a.csv", **columns, price=np.arange(ROWS)))
+        assert (found.geometry, found.names) == (geometry, order)
+        assert f"Found by name: {', '.join(order)}" in found.left_out[0]
+
+
+def test_stated_columns_in_either_order_and_a_stated_kind(tmp_path: Path) -> None:
+    path = houses(tmp_path / "a.csv")
+    swapped = places(path, coordinates="latitude,longitude")
+    assert swapped.names == ("longitude", "latitude")
+    assert any("Read in the order longitude, latitude" in note for note in swapped.left_out)
+    assert places(path, coordinates="longitude,latitude", geometry="plane").geometry == "plane"
+    path = table(tmp_path / "b.csv", a=LONGITUDES * 10, b=LATITUDES, price=np.arange(ROWS))
+    assert any("add --geometry sphere" in note for note in places(path, coordinates="a,b").left_out)
+
+
+def test_longitudes_up_to_360_cross_the_meridian_of_180(tmp_path: Path) -> None:
+    found = places(houses(tmp_path / "a.csv", longitude=np.linspace(170, 190, ROWS)))
+    assert found.coords[:, 0].min() == pytest.approx(-179.8, abs=0.2)
+    assert any("190 is -170" in note for note in found.left_out)
+
+
+def test_features_are_numbers_dates_and_categories_and_others_are_left_out(tmp_path: Path) -> None:
+    path = houses(
+        tmp_path / "a.csv",
+        rooms=["" if n == 3 else n for n in range(ROWS)],
+        built=[f"20{n % 20:02d}-01-01" for n in range(ROWS)],
+        kind=["flat" if n % 2 else "house" for n in range(ROWS)],
+        country="BE",
+        name=[f"house {n}" for n in range(ROWS)],
+    )
+    found = places(path)
+    assert found.numeric_names == ("rooms", "built")
+    assert found.categories == (("kind", ("flat", "house")),)
+    notes = " ".join(found.left_out)
+    assert "Left out: the column country, because it has the value BE alone." in notes
+    assert "Left out: the column name, because its texts are 60 different ones." in notes
+    assert "1 missing numbers (rooms)" in notes
+    assert places(path, features="rooms,kind").numeric_names == ("rooms",)
+    assert places(path, features="none").numeric_names == ()
+
+
+def test_a_leak_between_halves_and_targets_cut_at_a_maximum_are_said(tmp_path: Path) -> None:
+    price = np.arange(ROWS) + 0.5
+    price[40:] = 100.0
+    path = houses(
+        tmp_path / "a.csv", longitude=LONGITUDES.repeat(2)[:ROWS], latitude=LATITUDES.repeat(2)[:ROWS], price=price
+    )
+    notes = " ".join(places(path).left_out)
+    assert "60 of 60 rows share their place with another row: a random split puts the same place" in notes
+    assert "20 of 60 values of price are 100, the maximum: they look cut" in notes
+    clean = " ".join(places(houses(tmp_path / "b.csv")).left_out)
+    assert "share their place" not in clean
+    assert "look cut" not in clean
+
+
+def test_texts_and_two_numbers_are_classes(tmp_path: Path) -> None:
+    found = places(houses(tmp_path / "a.csv", price=["low", "high", "low"] * 20))
+    assert found.classes == ("high", "low")
+    assert found.targets[:3].tolist() == [1, 0, 1]
+    assert places(houses(tmp_path / "b.csv", price=[0, 1] * 30)).classes == ("0", "1")
+
+
+def test_parquet_has_the_places_of_the_csv(tmp_path: Path) -> None:
+    for name in ("houses.csv", "houses.parquet"):
+        WRITERS[name](tmp_path / name)
+    text, parquet = (places(tmp_path / name) for name in ("houses.csv", "houses.parquet"))
+    assert np.array_equal(text.coords, parquet.coords)
+    assert np.array_equal(text.targets, parquet.targets)
+    assert text.categories == parquet.categories
+
+
+NUMBERS = list(range(ROWS))
+BAD = {
+    "an empty table": (lambda path: path.write_text(""), "", "has no row below its header"),
+    "one column": (lambda path: table(path, price=NUMBERS), "", "has 1 column"),
+    "no numeric coordinate": (
+        lambda path: table(path, town=["a"] * ROWS, price=NUMBERS),
+        "",
+        "has 1 column of numbers, and a place has",
+    ),
+    "coordinates without a known name": (
+        lambda path: table(path, a=LONGITUDES, b=LATITUDES, price=NUMBERS),
+        "",
+        "--coordinates a b",
+    ),
+    "a missing target": (lambda path: houses(path), "--target prize", "Did you mean price"),
+    "no target": (lambda path: houses(path), "--time price", "Name the one to predict: --target price"),
+    "a constant target": (lambda path: houses(path, price=3), "", "the target price is 3 in all rows"),
+    "ten rows": (
+        lambda path: table(path, longitude=LONGITUDES[:10], latitude=LATITUDES[:10], price=NUMBERS[:10]),
+        "",
+        "has 10 rows with coordinates and price, and five folds need 50",
+    ),
+    "a latitude beyond 90": (
+        lambda path: houses(path, longitude=LONGITUDES + 100, latitude=LATITUDES * 2),
+        "",
+        "a latitude is from -90 to 90",
+    ),
+    "swapped columns": (
+        lambda path: houses(path, longitude=LATITUDES, latitude=LONGITUDES - 125),
+        "",
+        "--coordinates latitude longitude",
+    ),
+    "another encoding of text": (
+        lambda path: path.write_bytes("longitude,latitude,price\n4,50,Gen\xe8ve\n".encode("latin-1")),
+        "",
+        "is not UTF-8",
+    ),
+    "an unknown column": (lambda path: houses(path), "--features rooms", "there is no column 'rooms'"),
+    "one place": (lambda path: houses(path, longitude=4, latitude=50), "", "all rows are at one place"),
+}
+"""Name to the writer of a table, options of the command, and a part of the sentence."""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_sentence_and_exit_code_2(name: str, tmp_path: Path, capsys) -> None:
+    write, options, sentence = BAD[name]
+    path = tmp_path / "houses.csv"
+    write(path)
+    target = [] if name in ("a missing target", "no target") else ["--target", "price"]
+    words = [*target, *options.split()]
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["run", "places", str(path), *words, "--schemes", "none", "--out", str(tmp_path / "runs")])
+    printed = capsys.readouterr()
+    assert leaving.value.code == 2
+    assert sentence in printed.err, printed.err
+    assert "Traceback" not in printed.err
+
+
+def test_data_look_names_the_study_its_command_and_a_target(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    WRITERS["houses.csv"](Path("houses.csv"))
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["data", "look", "houses.csv"])
+    printed = capsys.readouterr().out
+    assert leaving.value.code == 0
+    assert "posenc run places houses.csv --target price" in printed
+    assert "price is the last column that can be predicted" in printed

@@ -1,0 +1,178 @@
+"""The places study: two splits side by side, variants that fit the coordinates, baselines on encodings, its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from posenc.workbench.executors.processes import InProcess
+from posenc.workbench.runner import run as execute_runs
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.places import STUDY, settings
+from posenc.workbench.studies.places.stored_places import load_table, read_parts
+from posenc.workbench.studies.places.variants import BASELINES, ON_SPHERES, USUAL
+from posenc.workbench.tasks import places as task
+from tiny_data import WRITERS, places
+
+pytestmark = pytest.mark.bare
+SMALL = {"made": 120, "epochs": 2}
+QUICK = {"epochs": 2}
+
+
+def own(folder: Path, name: str = "houses.csv") -> Path:
+    WRITERS[name](folder / name)
+    return folder / name
+
+
+def planned(store: Store, *variants: str, **options: Any) -> list[Any]:
+    request = Request(**{"preset": "quick", "schemes": variants or None, "seeds": [0], "changes": SMALL} | options)
+    return STUDY.plan(request, store)
+
+
+def on_houses(store: Store, folder: Path, *variants: str, **options: Any) -> list[Any]:
+    usual = {"source": own(folder), "changes": QUICK, "panels": ["scores"], "reading": {"target": "price"}}
+    return planned(store, *variants, **usual | options)
+
+
+def execute(specs: list[Any], store: Store) -> list[dict[str, float]]:
+    report = execute_runs(specs, store, InProcess(), emit=lambda event: None)
+    assert not report.failed, report.failed
+    return [store.read(spec.identity).metrics for spec in specs]
+
+
+def test_both_splits_are_planned_and_no_block_is_in_both_halves(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    specs = [spec for spec in on_houses(store, tmp_path, "fourier") if spec.variant == "fourier"]
+    full = {spec.condition: spec for spec in specs if "half" not in spec.condition}
+    assert set(full) == {"houses, random split", "houses, split by blocks"}
+    spec = full["houses, split by blocks"]
+    data = spec.settings["data"]
+    table = load_table(store.root, data["table"])
+    parts, blocks = read_parts(table, data, 0), task.block_numbers(table.coords, data["side"])
+    assert not set(blocks[parts.train]) & set(blocks[parts.test])
+    assert spec.settings["items"] == {"train": len(parts.train), "validation": len(parts.validation),
+                                      "test": len(parts.test), "unit": "rows"}  # fmt: skip
+    assert {"r2", "rmse", "mae", "train_seconds", "predict_seconds"} <= execute([spec], store)[0].keys()
+    lines = STUDY.announce(Request(preset="quick"), store, specs)
+    assert any(line.startswith("Blocks have a side of 0.1 degrees") for line in lines)
+
+
+def test_every_usual_variant_and_baseline_is_planned_and_some_need_a_sphere(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    store = Store(tmp_path / "runs")
+    request = {"seeds": [0], "panels": ["scores"]}
+    labels = {spec.variant for spec in on_houses(store, tmp_path, **request)}
+    assert labels == {*USUAL, *BASELINES}
+    flat = {
+        spec.variant for spec in on_houses(store, tmp_path, **request, reading={"target": "price", "geometry": "plane"})
+    }
+    assert labels - flat == {label for label in labels if label.split(" + ")[-1] in ON_SPHERES}
+    sizes = [spec.settings["model"] for spec in planned(store, panels=["scores"]) if "model" in spec.settings]
+    assert len({each["width"] for each in sizes}) > 3, "widths differ so that parameter counts match"
+
+
+@pytest.mark.full
+def test_parameter_counts_match(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    specs = [spec for spec in on_houses(store, tmp_path, changes={"epochs": 1}) if "training" in spec.settings]
+    specs = [spec for spec in specs if spec.condition == "houses, random split"]
+    counts = [scores["parameters"] for scores in execute(specs, store)]
+    assert max(counts) <= 10_000
+    assert min(counts) >= 9_000
+
+
+def test_schemes_as_text_read_the_view_that_fits(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+
+    def row(text: str) -> dict[str, Any]:
+        return next(spec for spec in planned(store, text, panels=["scores"]) if spec.variant == text).settings["row"]
+
+    for text, view, axes in (
+        ("FourierFeatures(dim=8)", "region", 2), ("FourierFeatures(dim=8)@xyz", "xyz", 3),
+        ("SphereM(scales=4)", "lonlat", 2), ("LearnableFourier(dim=8, axes=3)", "xyz", 3),
+    ):  # fmt: skip
+        assert (row(text)["view"], row(text)["axes"]) == (view, axes), text
+    for text, sentence in (
+        ("fourrier", "fourier"), ("RoPE", "reads an embedding"), ("fourier@lonlatt", "there is no view"),
+        ("boosting + LearnableFourier(dim=8)", "is trained with a network, and boosting reads fixed rows"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=sentence):
+            planned(store, text, panels=["scores"])
+
+
+def test_a_view_of_spheres_is_refused_for_planar_coordinates(tmp_path: Path) -> None:
+    reading = {"target": "price", "geometry": "plane"}
+    with pytest.raises(ValueError, match="these data have no view 'lonlat'"):
+        on_houses(Store(tmp_path / "runs"), tmp_path, "SphereM(scales=4)@lonlat", reading=reading)
+
+
+def test_classes_times_and_groups(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    store, path = Store(tmp_path / "runs"), tmp_path / "visits.csv"
+    lines = [
+        f"{x},{y},{n // 2},2024-{1 + n % 12:02d}-{1 + n % 28:02d},{kind}"
+        for n, (x, y, _, kind, _) in enumerate(places())
+    ]
+    path.write_text("\n".join(["longitude,latitude,who,day,kind", *lines]) + "\n")
+    reading = {"target": "kind", "time": "day", "groups": "who"}
+    specs = planned(store, "fourier", "boosting", source=path, changes=QUICK, panels=["scores"], reading=reading)
+    assert {spec.condition.split(", ")[1] for spec in specs} == {"random split", "split by blocks", "split by time"}
+    chosen = [spec for spec in specs if spec.variant in ("fourier", "boosting") and spec.condition.endswith("split")]
+    assert all(0 <= scores["accuracy"] <= 1 for scores in execute(chosen, store))
+    assert "gp" not in {spec.variant for spec in specs}, "a Gaussian process is for values"
+    table = load_table(store.root, specs[0].settings["data"]["table"])
+    parts = read_parts(table, specs[0].settings["data"], 0)
+    assert not set(table.groups[parts.train]) & set(table.groups[parts.test])
+
+
+def test_conditions_with_fewer_rows_have_records_of_their_own(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    specs = on_houses(store, tmp_path, "fourier", panels=["rows"])
+    counts = {}
+    for spec in specs:
+        record = store.record_of(spec)
+        assert record is not None
+        counts[spec.condition] = record.parts[0].counts["rows"]
+    assert counts["houses, random split"] // 4 == counts["houses, random split, 1/4 of the rows"]
+
+
+def test_rows_are_drawn_from_a_large_table_and_it_is_said(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    specs = on_houses(store, tmp_path, "none", changes={**QUICK, "rows": 60})
+    assert any(line.startswith("Of 80 rows 60 are drawn at random") for line in STUDY.remarks(store, specs))
+    data = specs[0].settings["data"]
+    table = load_table(store.root, data["table"])
+    assert sum(specs[0].settings["items"][part] for part in ("train", "validation", "test")) == 60
+    assert len(table) == 80
+
+
+def test_without_scikit_learn_the_baselines_are_left_out_and_said(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(settings.task, "has_boosting", lambda: False)
+    store = Store(tmp_path / "runs")
+    specs = planned(store, panels=["scores"])
+    assert not set(BASELINES) & {spec.variant for spec in specs}
+    assert any("The baselines are left out" in line for line in STUDY.remarks(store, specs))
+
+
+@pytest.mark.full
+def test_the_page_answers_by_both_splits_and_draws_maps(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    store, source = Store(tmp_path / "runs"), own(tmp_path)
+    request = Request(
+        preset="quick", source=source, seeds=[0, 1], schemes=("none", "fourier", "harmonics"), changes=QUICK,
+        reading={"target": "price"},
+    )  # fmt: skip
+    specs = STUDY.plan(request, store)
+    execute(specs, store)
+    page = STUDY.page(request, store, specs, {}).read_text()
+    for text in ("Best with the random split", "Against boosting with raw coordinates, split by blocks", "Gap between",
+                 "Maps: random split", "Learning curve by number of rows", "Time to train", "Variants"):  # fmt: skip
+        assert text in page, text
+    data = STUDY.page_data(request, store, specs)
+    (first,) = STUDY.first(data)
+    assert first.startswith("Best with the random split: ")
+    assert np.isfinite(data.arrays("houses, random split", "fourier")["predicted"]).all()

@@ -1,0 +1,118 @@
+"""Task of places: folds without a block, group or span in two parts, views across 180 degrees, columns and targets."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from posenc.workbench.tasks import places as task
+
+TABLE = task.made_places(600, seed=0)
+DAY = 86_400.0
+
+
+def test_no_block_is_in_two_parts_and_every_row_is_tested_once() -> None:
+    blocks = task.block_numbers(TABLE.coords, 1.0)
+    tested = []
+    for seed in range(5):
+        parts = task.fold_parts(TABLE, "blocks", 1.0, seed)
+        sets = [set(blocks[part].tolist()) for part in parts]
+        assert not sets[0] & sets[1]
+        assert not sets[0] & sets[2]
+        assert not sets[1] & sets[2]
+        tested.append(parts.test)
+    assert sorted(np.concatenate(tested).tolist()) == list(range(len(TABLE)))
+    assert max(map(len, tested)) - min(map(len, tested)) <= 0.2 * len(TABLE)
+
+
+def test_seeds_above_four_have_other_folds() -> None:
+    first, later = (task.fold_parts(TABLE, "random", 0.0, seed).test for seed in (0, 5))
+    assert not np.array_equal(first, later)
+
+
+def test_groups_stay_together_at_random_and_by_blocks() -> None:
+    groups = np.arange(len(TABLE)) % 60
+    table = dataclasses.replace(TABLE, groups=groups)
+    for split in ("random", "blocks"):
+        parts = task.fold_parts(table, split, 1.0, 0)
+        assert not set(groups[parts.train]) & set(groups[parts.test]), split
+
+
+def test_folds_by_time_are_spans() -> None:
+    times = np.random.default_rng(0).permutation(len(TABLE)) * DAY
+    table = dataclasses.replace(TABLE, times=times)
+    ends = []
+    for seed in range(5):
+        tested = times[task.fold_parts(table, "time", 0.0, seed).test]
+        ends.append((tested.min(), tested.max()))
+    assert all(last < first for (_, last), (first, _) in pairwise(ends))
+
+
+def test_the_side_of_blocks_is_a_round_twentieth_of_the_region() -> None:
+    region = task.region_of("sphere", TABLE.coords)
+    assert region.middle[0] == pytest.approx(178, abs=3), "the region crosses the meridian of 180 degrees"
+    assert task.usual_side(TABLE.coords, region) == 1.0
+    assert float(region.view(TABLE.coords, "region").abs().max()) == pytest.approx(1.0)
+    xyz = region.view(TABLE.coords, "xyz")
+    assert xyz.norm(dim=-1).numpy() == pytest.approx(np.ones(len(TABLE)), abs=1e-5)
+
+
+def test_places_beside_each_other_across_180_are_near_in_a_region() -> None:
+    region = task.region_of("sphere", TABLE.coords)
+    east, west = region.view(np.array([[179.9, -40.0], [-179.9, -40.0]]), "region").numpy()
+    assert np.abs(east - west).max() < 0.05
+
+
+def test_columns_are_standardized_by_the_training_rows_and_missing_ones_are_marked() -> None:
+    numeric = TABLE.numeric.copy()
+    numeric[5, 0] = np.nan
+    table = dataclasses.replace(TABLE, numeric=numeric)
+    train = np.arange(0, 400)
+    made = task.standardized_columns(table, train)
+    assert made.shape == (len(TABLE), 3)
+    assert made[5, 0] == 0
+    assert made[5, 2] == 1
+    assert made[train, 1].mean() == pytest.approx(0, abs=1e-5)
+    assert made[train, 1].std() == pytest.approx(1, abs=1e-2)
+    assert np.isnan(task.plain_columns(table)[5, 0])
+
+
+def test_cycles_of_the_calendar_count_where_times_show_them() -> None:
+    days = np.arange(1000, dtype=np.float64) * DAY
+    assert task.cycles_of(days) == ("week", "year")
+    assert task.cycles_of(np.arange(100, dtype=np.float64) * DAY / 24) == ("day",)
+    table = dataclasses.replace(TABLE, times=days[: len(TABLE)])
+    assert task.plain_columns(table).shape[1] == TABLE.numeric.shape[1] + 1 + 2, "time, and a week as sine and cosine"
+
+
+def test_perfect_outputs_have_r2_1_and_the_mean_has_r2_0() -> None:
+    rows = np.arange(len(TABLE))
+    targets = task.Targets(TABLE, rows, logarithm=False)
+    true = targets.learned(rows)
+    assert targets.scores(true, rows)["r2"] == pytest.approx(1)
+    assert targets.scores(0 * true, rows)["r2"] == pytest.approx(0, abs=1e-6)
+    assert targets.scores(0 * true, rows)["rmse"] == pytest.approx(float(np.std(TABLE.targets)), rel=1e-5)
+
+
+def test_a_skewed_positive_target_is_learned_as_its_logarithm() -> None:
+    draw = np.random.default_rng(0)
+    assert task.wants_logarithm(np.exp(draw.normal(size=500)))
+    assert not task.wants_logarithm(draw.normal(size=500))
+
+
+@pytest.mark.bare
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["knn", "gp", "ridge", "boosting"])
+def test_baselines_predict_better_than_the_mean(name: str) -> None:
+    pytest.importorskip("sklearn")
+    parts = task.fold_parts(TABLE, "random", 0.0, 0)
+    targets = task.Targets(TABLE, parts.train, logarithm=False)
+    places = task.region_of("sphere", TABLE.coords).view(TABLE.coords, "region").numpy()
+    learned = targets.learned(np.arange(len(TABLE)))[:, 0].numpy().astype(float)
+    columns = task.standardized_columns(TABLE, parts.train)
+    made = task.predicted(name, task.BaselineRows(places, columns, learned, parts.train, parts.test), seed=0)
+    error = float(((made[:, 0] - learned[parts.test]) ** 2).mean())
+    assert error < 0.9 * float(learned[parts.test].var()), name
