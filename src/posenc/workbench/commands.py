@@ -147,17 +147,22 @@ def run(
         ...     print(str(error).partition(" The variants")[0])
         there is no variant 'shaww'. Did you mean Shaw?
     """
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
+    _refuse_few_jobs(jobs)
     definition = studies.find(study)
     source = _source_path(definition.name, source, out)
-    names: dict[str, Any] = {"source": source, "panels": panels, "schemes": schemes, "data": data}
     others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
     others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
-    request = request_of_call(definition, preset, **names, others=others)
+    request = request_of_call(
+        definition, preset, source=source, panels=panels, schemes=schemes, data=data, others=others
+    )
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     return _execute(definition, request, out, options, yes=yes)
+
+
+def _refuse_few_jobs(jobs: int | None) -> None:
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
 
 
 def _execute(
