@@ -147,9 +147,8 @@ def run(
         ...     print(str(error).partition(" The variants")[0])
         there is no variant 'shaww'. Did you mean Shaw?
     """
-    _refuse_few_jobs(jobs)
     definition = studies.find(study)
-    source = _source_path(definition.name, source, out)
+    source = _source_path(definition.name, source, out, jobs)
     others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
     others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
     request = request_of_call(
@@ -158,11 +157,6 @@ def run(
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     return _execute(definition, request, out, options, yes=yes)
-
-
-def _refuse_few_jobs(jobs: int | None) -> None:
-    if jobs is not None and jobs < 1:
-        raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
 
 
 def _execute(
@@ -174,8 +168,10 @@ def _execute(
     return result
 
 
-def _source_path(study: str, source: Any, out: str | Path) -> str | Path | None:
-    """Path of the data of a call; graphs of Python are written into the store."""
+def _source_path(study: str, source: Any, out: str | Path, jobs: int | None) -> str | Path | None:
+    """Path of the data of a call; graphs of Python are written into the store, unless the number of jobs is wrong."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"At least one run at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     if source is None or isinstance(source, str | Path):
         return source
     if not isinstance(source, Iterable) or hasattr(source, "edge_index"):
