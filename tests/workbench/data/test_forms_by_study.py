@@ -11,6 +11,7 @@ import pytest
 
 from posenc import cli
 from posenc.workbench.data.readers import matching, readers
+from posenc.workbench.studies.scene import turntable
 from tiny_data import WRITERS
 
 pytestmark = pytest.mark.bare
@@ -94,6 +95,7 @@ def test_data_look_prints_the_command(command: str, tmp_path: Path, monkeypatch,
 def test_the_command_trains_and_its_page_prints_commands_that_work(command, tmp_path, monkeypatch, capsys) -> None:
     """Before, commands on a page named the data without their folder, so that they failed where the run was started."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(turntable, "FRAMES", 2)
     words = write_data(command)
     options = shlex.split(OPTIONS[words[1]])
     code, out = printed(capsys, *words, *options, "--seeds", "0", "--jobs", "1", "--out", "my runs/store")
