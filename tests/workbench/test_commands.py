@@ -197,7 +197,8 @@ class Line(Scheme):
 
 """
     call = (
-        f"run('image-fit', {str(photo)!r}, schemes=[Line(8, slope=2.0), 'none'], seeds=2, panels=['fit'], out='runs')"
+        f"run('image-fit', {str(photo)!r}, schemes=[Line(8, slope=2.0), 'none'], seeds=2, panels=['fit'], jobs=1,"
+        " out='runs')"
     )
     labels = []
     for text in (source, source.replace("sum(", "mean(")):
