@@ -167,6 +167,40 @@ def test_bad_input_gets_one_sentence(encoder: PositionEncoder, says: str) -> Non
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (np.array(["2024-01-01", "NaT"], "datetime64[us]"), "holds dates, which have no unit"),
+        (np.array([1, 2], "timedelta64[h]"), "holds durations, which have no unit"),
+        (["1", "2"], "does not hold numbers"),
+    ],
+)
+def test_a_kept_column_of_times_or_of_text_of_numbers_is_refused(values: object, says: str) -> None:
+    """Before, dates became integers of their resolution, so that a model met other numbers for the same date."""
+    table = pd.DataFrame({"lon": [13.4, 2.4], "lat": [52.5, 48.9], "sold": values})
+    with pytest.raises(ValueError, match=f"column 'sold' {says}"):
+        PositionEncoder(columns=["lon", "lat"]).fit(table)
+    assert PositionEncoder(columns=["lon", "lat"], keep="none", random_state=0).fit_transform(table).shape == (2, 66)
+
+
+@pytest.mark.parametrize(
+    "stamps", [pd.to_datetime(["2024-01-01", None]), pd.to_datetime(["2024-01-01", None], utc=True)]
+)
+def test_missing_times_are_counted_with_their_column(stamps: pd.DatetimeIndex) -> None:
+    with pytest.raises(ValueError, match=r"1 of 2 times of column 'when' are missing \(NaN or NaT\)\. Leave these rows out"):
+        PositionEncoder(kind="time").fit(pd.DataFrame({"when": stamps}))
+
+
+def test_widths_columns_and_rates_that_are_none_are_refused() -> None:
+    x, y = np.zeros((4, 2)), np.arange(4.0)
+    with pytest.raises(ValueError, match=r"hidden is the width of each hidden layer, as \(128, 128\); got 16"):
+        NetworkRegressor(hidden=16).fit(x, y)
+    with pytest.raises(ValueError, match="learning_rate is a positive number; got 0"):
+        NetworkRegressor(learning_rate=0).fit(x, y)
+    with pytest.raises(ValueError, match="names the coordinate columns, each once, by name or number; slice"):
+        PositionEncoder(columns=slice(0, 2)).fit(x)
+
+
 def test_places_beyond_the_globe_and_text_are_refused() -> None:
     with pytest.raises(ValueError, match="latitude lies within ±90 degrees; x1 reaches 122"):
         PositionEncoder(kind="sphere").fit([[37.8, -122.4]])

@@ -273,6 +273,12 @@ def _refuse_places(table: np.ndarray, names: tuple[str, ...]) -> None:
 
 
 def _time_positions(column: Any, name: str, unit: Any) -> Positions:
+    missing = _missing_times(column)
+    if missing:
+        raise ValueError(
+            f"{missing} of {len(column)} times of column {name!r} are missing (NaN or NaT). Leave these rows out, or "
+            "fill them."
+        )
     numbers = not is_time(column, name) and not isinstance(next(iter(column), None), str)
     if numbers and unit is None:
         raise ValueError(
@@ -287,6 +293,16 @@ def _time_positions(column: Any, name: str, unit: Any) -> Positions:
         stamps = np.array(column)
         stamps = stamps.tolist() if stamps.dtype.kind == "O" else stamps
     return times(stamps, unit=unit or "day")
+
+
+def _missing_times(column: Any) -> int:
+    """Number of times that are missing, in a column of numpy, pandas, polars or Python."""
+    if hasattr(column, "isna"):
+        return int(column.isna().sum())
+    values = np.asarray(column)
+    if values.dtype.kind in "mM":
+        return int(np.isnat(values).sum())
+    return sum(each is None or each != each for each in values.tolist())  # NaN and NaT differ from themselves
 
 
 def _extent(points: np.ndarray) -> float:

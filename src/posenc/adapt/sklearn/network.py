@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -144,12 +144,15 @@ class _NetworkEstimator(BaseEstimator):
                 f"encoder is a PositionEncoder, or None for one of all columns; got {type(self.encoder).__name__}. "
                 "Write PositionEncoder('SIREN(64)')."
             )
-        if not all(isinstance(width, int) and width > 0 for width in self.hidden):
+        widths = self.hidden if isinstance(self.hidden, Iterable) else ()
+        if widths is not self.hidden or not all(isinstance(width, int) and width > 0 for width in widths):
             raise ValueError(f"hidden is the width of each hidden layer, as (128, 128); got {self.hidden!r}.")
         whole = {"steps": self.steps, "batch_size": self.batch_size}
         small = next((name for name, value in whole.items() if not isinstance(value, int) or value < 1), None)
         if small is not None:
             raise ValueError(f"{small} is a whole number from 1; got {whole[small]!r}. As {small}=256.")
+        if not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate is a positive number; got {self.learning_rate!r}. As learning_rate=0.003.")
 
 
 class NetworkRegressor(RegressorMixin, _NetworkEstimator):

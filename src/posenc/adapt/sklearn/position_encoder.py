@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -211,7 +211,8 @@ class PositionEncoder(TransformerMixin, _NestedOptions):
         names = list(self._input_names(None))
         if self.columns is None:
             return tuple(range(len(names)))
-        chosen = [self.columns] if isinstance(self.columns, str | int) else list(self.columns)
+        chosen = list(self.columns) if isinstance(self.columns, Iterable) and not isinstance(self.columns, str) else []
+        chosen = chosen or [self.columns]
         numbers = [names.index(each) if each in names else each for each in chosen]
         unknown = [each for each in numbers if not isinstance(each, int | np.integer) or not 0 <= each < len(names)]
         if unknown or not numbers or len(set(numbers)) < len(numbers):
@@ -317,9 +318,18 @@ def _default_text(reader: CoordinateReader) -> str:
 
 
 def _numbers(column: Any, name: str, coordinate: bool) -> np.ndarray:
-    """A column as float64; ValueError for text, and for missing values of a coordinate."""
+    """A column as float64; ValueError for text and times, and for missing values of a coordinate."""
+    given = np.asarray(column)
+    if given.dtype.kind in "mM":
+        raise ValueError(
+            f"column {name!r} holds {'dates' if given.dtype.kind == 'M' else 'durations'}, which have no unit as "
+            "numbers. Encode dates by PositionEncoder(kind='time') in a ColumnTransformer, divide durations by one of "
+            "your choice, or write keep='none'."
+        )
     try:
-        values = np.asarray(column, np.float64)
+        if given.dtype.kind in "US" or (given.dtype.kind == "O" and any(isinstance(each, str) for each in given.flat)):
+            raise ValueError("text")
+        values = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"column {name!r} does not hold numbers. Choose the coordinates by columns=[..] and keep='none', encode "

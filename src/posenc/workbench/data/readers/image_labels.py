@@ -131,9 +131,9 @@ def _rows(table: Path, root: Path) -> dict[str, tuple[str, str]]:
         raise UserFileError(f"{table} is empty. Its first line is file,label and each other line names an image.")
     columns, rows = _columns(lines[0][1]), dict[str, tuple[str, str]]()
     if absent := [name for name in ("file", "label") if name not in columns]:
+        first = "".join(letter if letter.isprintable() else "?" for letter in ",".join(lines[0][1])[:80])
         raise UserFileError(
-            f"{table} has no column {absent[0]}: its first line is {','.join(lines[0][1])[:80]}. Name the columns file "
-            "and label."
+            f"{table} has no column {absent[0]}: its first line is {first}. Name the columns file and label."
         )
     for line, cells in lines[1:]:
         where = f"{table}, line {line}"
