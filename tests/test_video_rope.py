@@ -79,3 +79,16 @@ def test_sections_that_cannot_alternate():
         SectionedRoPE(12, (2, 3, 1), arrangement="time last")
     with pytest.raises(ValueError, match="arranged 'blocks', 'interleaved', 'time last'; got 'rows'"):
         SectionedRoPE(12, (2, 2, 2), arrangement="rows")  # pyright: ignore
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: video_rope(5), r"a list of numbers of text tokens .* got 5. Write \[5\]"),
+        (lambda: video_rope("5"), r"got '5'"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

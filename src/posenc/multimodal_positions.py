@@ -139,6 +139,11 @@ def video_rope(
 
 def _positions(segments: Sequence[Any], block: Block, device: torch.device | str | None) -> Positions:
     """Positions of one text, or of several, padded on the left."""
+    if isinstance(segments, str) or not isinstance(segments, Sequence):
+        raise ValueError(
+            "the segments of a text are a list of numbers of text tokens and (frames, rows, columns), as "
+            f"[5, (1, 4, 6), 3]; got {segments!r}. Write [5] for a text of 5 tokens."
+        )
     several = len(segments) > 0 and all(isinstance(text, list) for text in segments)
     texts = [_coordinates(text, block) for text in (segments if several else [segments])]
     if not several:

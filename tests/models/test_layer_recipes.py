@@ -117,12 +117,33 @@ def test_a_window_acts_beside_another_scheme():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: SlidingWindow(0), "size is at least 1; got 0"),
-        (lambda: ChunkedAttention(0), "chunks of at least 1 position; got 0"),
-        (lambda: interleaved(NoPE(), NoPE(), every=1), "every >= 2; got 1"),
+        (lambda: SlidingWindow(0), "size is a whole number of at least 1; got 0"),
+        (lambda: ChunkedAttention(0), "a whole number of at least 1; got 0"),
+        (lambda: interleaved(NoPE(), NoPE(), every=1), "every is a whole number of at least 2; got 1"),
     ],
 )
 def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: SlidingWindow(float("nan")), r"size is a whole number of at least 1; got nan. Try 4096"),
+        (lambda: SlidingWindow(2.5), r"size is a whole number of at least 1; got 2\.5"),
+        (lambda: SlidingWindow("3"), r"size is a whole number of at least 1; got '3'"),
+        (lambda: SlidingWindow(None), r"size is a whole number of at least 1; got None"),
+        (lambda: SlidingWindow(True), r"size is a whole number of at least 1; got True"),
+        (lambda: SlidingWindow(3, causal="no"), r"takes causal=True or causal=False; got causal='no'"),
+        (lambda: ChunkedAttention(2.5), r"a whole number of at least 1; got 2\.5"),
+        (lambda: ChunkedAttention("3"), r"a whole number of at least 1; got '3'"),
+        (lambda: interleaved(NoPE(), NoPE(), every="4"), r"whole number of at least 2; got '4'. Write every=4"),
+        (lambda: interleaved(lambda _: None, NoPE())(0), r"returns a scheme, .* layer 0 got None"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
 

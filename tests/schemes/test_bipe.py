@@ -5,6 +5,8 @@ import torch
 
 from posenc import ALiBi, BiPE, Learned, NoPE, Positions, RoPE, Sinusoid, attention, segments, sequence
 
+SEPARATORS = torch.tensor([False, True, False])
+
 
 def by_hand(tokens, stop, longest=1024):
     rows, a, b = [], 0, 0
@@ -74,5 +76,29 @@ def test_fixed_parts_are_translation_invariant():
     ],
 )
 def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: segments(SEPARATORS, start=(1.5, 2)), r"got start=\(1\.5, 2\), longest=1024. Write two whole numbers"),
+        (lambda: segments(SEPARATORS, start=(1, 2, 3)), r"got start=\(1, 2, 3\)"),
+        (lambda: segments(SEPARATORS, start=1), r"got start=1, .* as start=\(1, 0\)"),
+        (lambda: segments(SEPARATORS, longest=2.5), r"longest=2\.5"),
+        (lambda: segments([True, False]), r"is a tensor, .* got list. Write segments\(torch.tensor\(separators\)\)"),
+        (lambda: segments(SEPARATORS, placed=SEPARATORS[:2]), r"got shape \(2,\). Give it shape \(3,\)"),
+        (lambda: segments(SEPARATORS, placed=[True] * 3), r"tensor of True and False; got list"),
+        (lambda: segments(SEPARATORS, placed=torch.ones(3)), r"got torch\.float32"),
+        (lambda: BiPE("Learned", RoPE(16)), r"as BiPE\(Learned\(dim, 1024\), RoPE\(64\)\); got a part of type str"),
+        (
+            lambda: BiPE(Learned(32, 64), None),
+            r"as BiPE\(Learned\(dim, 1024\), RoPE\(64\)\); got a part of type NoneType",
+        ),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()

@@ -49,3 +49,16 @@ def test_ends_differ_from_the_middle():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ConvPE(8, kernel=2.5, groups=1), r"whole numbers of at least 1, .* kernel=2\.5"),
+        (lambda: ConvPE("8"), r"dim='8'"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

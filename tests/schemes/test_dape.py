@@ -62,3 +62,16 @@ def test_decoding_needs_the_keys_alone():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: DAPE(ALiBi(4), "4"), r"needs whole numbers: .* got heads='4'"),
+        (lambda: DAPE(ALiBi(4), 4.0), r"got heads=4\.0"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

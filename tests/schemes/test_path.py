@@ -111,3 +111,16 @@ def test_a_model_decodes_with_it_in_parts():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: PaTH(8, 8, 2, kernel=2.5), r"whole numbers of at least 1; got .* kernel=2\.5. Try kernel=3"),
+        (lambda: PaTH(8, 8, "2"), r"heads='2'"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

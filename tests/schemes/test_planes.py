@@ -92,3 +92,18 @@ def test_rows_have_derivatives_by_the_coordinates(scheme):
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: KPlanes(3, resolutions=8), r"as KPlanes\(3, .* got resolutions=8. For one scale write a tuple"),
+        (lambda: KPlanes(axes=2.5), r"a grid has whole numbers of axes .* got axes=2\.5"),
+        (lambda: KPlanes(3, features="8"), r"features='8'"),
+        (lambda: KPlanes(3, time=1.5), r"is an axis from 0; got .* time=1\.5"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

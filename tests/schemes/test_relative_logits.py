@@ -90,3 +90,19 @@ def test_a_model_decodes_with_it():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.bare  # The shape hook would refuse these before the sentences do.
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: RelativeLogits(24, 4, temperature=3),
+            r"is a Temperature or None; got 3. Try Temperature\(8192\)",
+        ),
+        (lambda: RelativeLogits(24, 4, distances=2.5), r"whole numbers of at least 1; got .* distances=2\.5"),
+    ],
+)
+def test_arguments_of_another_type(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()

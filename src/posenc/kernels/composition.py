@@ -151,13 +151,16 @@ def refuse_unequal_widths(name: str, what: str, widths: Sequence[int | None]) ->
         raise ValueError(f"the parts of {name} have {what} of width {' and '.join(map(str, sizes))}: build them alike.")
 
 
-def refuse_no_schemes(name: str, parts: Sequence[Any]) -> None:
-    """Raise ValueError if there are no parts, or one of them is not a scheme."""
-    strange = next((part for part in parts if not isinstance(part, Scheme)), None)
-    if not parts or strange is not None:
+def refuse_no_schemes(name: str, parts: Sequence[Any], call: str = "") -> None:
+    """Raise ValueError if there are no parts, or one of them is not a scheme.
+
+    ``call`` is a call that works; the default is one with a list of schemes.
+    """
+    strange = [part for part in parts if not isinstance(part, Scheme)]
+    if not parts or strange:
         raise ValueError(
-            f"{name} is made of schemes, as {name}([a_scheme, another]); got "
-            f"{'none' if not parts else f'a part of type {type(strange).__name__}'}."
+            f"{name} is made of schemes, as {call or f'{name}([a_scheme, another])'}; got "
+            f"{'none' if not parts else f'a part of type {type(strange[0]).__name__}'}."
         )
 
 

@@ -33,6 +33,7 @@ from torch import Tensor
 from posenc.kernels.domain import Points
 from posenc.kernels.grid_levels import Level
 from posenc.kernels.linear import differentiable_gradients, eager
+from posenc.whole_numbers import are_whole
 
 Interpolation = Literal["nearest", "linear", "smoothstep"]
 
@@ -56,9 +57,12 @@ NARROW = 2**31
 
 
 def refuse_unknown(axes: int, features: int, interpolation: str) -> None:
-    """Raise ValueError for a grid without axes or features, or an unknown interpolation."""
-    if axes < 1 or features < 1:
-        raise ValueError(f"a grid has at least one axis and one feature; got axes={axes}, features={features}.")
+    """Raise ValueError for a grid without axes or features, numbers that are not whole, or an unknown interpolation."""
+    if not are_whole(axes, features):
+        raise ValueError(
+            "a grid has whole numbers of axes and features, at least one axis and one feature; got "
+            f"axes={axes!r}, features={features!r}. Write axes=3, features=8."
+        )
     if interpolation not in get_args(Interpolation):
         raise ValueError(f"a grid is interpolated 'nearest', 'linear' or 'smoothstep'; got {interpolation!r}.")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from posenc.scheme import Scheme
+from posenc.whole_numbers import are_whole
 
 Turn = Scheme | Callable[[int], Scheme]
 
@@ -31,7 +32,7 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
 
     Raises:
         ValueError: no schemes, a layer after the last scheme without ``rest``, or a scheme that claims to be per layer
-            and would be shared by two layers.
+            and would be shared by two layers; or a function that returns no scheme.
     """
     if not turns or (repeat and rest is not None):
         raise ValueError(
@@ -50,7 +51,13 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         if turn is None:
             raise ValueError(f"{len(turns)} layers were given schemes, and this is layer {layer}. Pass rest=..")
         if not isinstance(turn, Scheme):
-            return turn(layer)
+            made = turn(layer)
+            if not isinstance(made, Scheme):
+                raise ValueError(
+                    f"a function of layers returns a scheme, as layers(lambda layer: Learned(64, 512)); layer {layer} "
+                    f"got {made!r}. Return NoPE() for a layer without positions."
+                )
+            return made
         taken = (*turns[:layer], rest if layer > len(turns) else None)
         if turn.claims.per_layer and any(turn is other for other in taken):
             raise ValueError(
@@ -79,7 +86,7 @@ def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], S
         A function from the number of a layer, counted from 0, to its scheme.
 
     Raises:
-        ValueError: ``every`` is less than 2.
+        ValueError: ``every`` is not a whole number of at least 2, or a function returns no scheme.
 
     Example:
         >>> from posenc import NoPE, RoPE, SlidingWindow, Sum
@@ -91,6 +98,9 @@ def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], S
     References:
         Yang et al. 2025, "Rope to Nope and Back Again: A New Hybrid Attention Strategy", arXiv 2501.18795.
     """
-    if every < 2:
-        raise ValueError(f"interleaved has one layer in `every` with the scheme `full`, so every >= 2; got {every}.")
+    if not are_whole(every, least=2):
+        raise ValueError(
+            "interleaved has one layer in `every` with the scheme `full`, so every is a whole number of at least 2; "
+            f"got {every!r}. Write every=4."
+        )
     return layers(*[local] * (every - 1), full)

@@ -46,7 +46,8 @@ class BiPE(Scheme):
         between: Scheme of one axis that acts in attention on segments a, such as ``RoPE(64)`` or ``ALiBi(8)``.
 
     Raises:
-        ValueError: If ``within`` does more than embed, ``between`` embeds or mixes, or one reads several axes.
+        ValueError: If one is not a scheme, ``within`` does more than embed, ``between`` embeds or mixes, or one reads
+            several axes.
 
     Example:
         >>> import torch
@@ -80,7 +81,7 @@ class BiPE(Scheme):
 
     def __init__(self, within: Scheme, between: Scheme) -> None:
         super().__init__()
-        composition.refuse_no_schemes("BiPE", [within, between])
+        composition.refuse_no_schemes("BiPE", [within, between], "BiPE(Learned(dim, 1024), RoPE(64))")
         sites, axes = between.claims.sites, [part.claims.axes for part in (within, between)]
         if within.claims.sites != {"embed"} or sites & {"embed", "mix"} or not {*axes} <= {1, None}:
             raise ValueError(

@@ -21,6 +21,7 @@ from typing_extensions import override
 from posenc.kernels.pairs import Pairs, PairScheme, distances
 from posenc.positions import Positions
 from posenc.scheme import At, Claims
+from posenc.whole_numbers import are_whole
 
 
 class ChunkedAttention(PairScheme):
@@ -32,7 +33,7 @@ class ChunkedAttention(PairScheme):
         chunk: Length c of a chunk in units of position, at least 1.
 
     Raises:
-        ValueError: If ``chunk`` is less than 1.
+        ValueError: If ``chunk`` is not a whole number of at least 1.
 
     Example:
         >>> from posenc import ChunkedAttention, sequence
@@ -58,8 +59,10 @@ class ChunkedAttention(PairScheme):
 
     def __init__(self, chunk: int) -> None:
         super().__init__()
-        if chunk < 1:
-            raise ValueError(f"ChunkedAttention has chunks of at least 1 position; got {chunk}. Llama 4 has 8192.")
+        if not are_whole(chunk):
+            raise ValueError(
+                f"ChunkedAttention needs a chunk that is a whole number of at least 1; got {chunk!r}. Llama 4 has 8192."
+            )
         self.chunk = chunk
         self.claims = Claims(
             translation="none",

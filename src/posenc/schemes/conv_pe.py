@@ -29,6 +29,7 @@ from posenc.kernels.shape_checks import require_width
 from posenc.kernels.token_grid import TokenGrid, map_grid, token_grid
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.whole_numbers import are_whole
 
 
 class ConvPE(Scheme):
@@ -43,7 +44,7 @@ class ConvPE(Scheme):
         generator: Random generator of the initial weights. Default: torch's global generator.
 
     Raises:
-        ValueError: If a size is less than 1, or ``groups`` does not divide ``dim``.
+        ValueError: If a size is not a whole number of at least 1, or ``groups`` does not divide ``dim``.
 
     Example:
         >>> import torch
@@ -71,10 +72,10 @@ class ConvPE(Scheme):
         self, dim: int, kernel: int = 128, groups: int = 16, *, generator: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        if min(dim, kernel, groups) < 1 or dim % groups:
+        if not are_whole(dim, kernel, groups) or dim % groups:
             raise ValueError(
-                f"ConvPE needs dim, kernel and groups of at least 1, and groups that divide dim; got dim={dim}, "
-                f"kernel={kernel}, groups={groups}. wav2vec 2.0 has dim=768, kernel=128, groups=16."
+                "ConvPE needs dim, kernel and groups that are whole numbers of at least 1, and groups that divide dim; "
+                f"got dim={dim!r}, kernel={kernel!r}, groups={groups!r}. wav2vec 2.0 has 768, 128 and 16."
             )
         self.groups = groups
         self.direction = nn.Parameter(torch.empty(dim, dim // groups, kernel))

@@ -37,6 +37,7 @@ from posenc.positions import Positions
 from posenc.scheme import At, Head, Scheme
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.kerple_log import KERPLELog
+from posenc.whole_numbers import are_whole
 
 SLOPE = 0.01
 """Slope of the leaky ReLU below 0, torch's default."""
@@ -72,7 +73,8 @@ class DAPE(Scheme):
         generator: Random generator of the initial weights of f. Default: torch's global generator.
 
     Raises:
-        ValueError: If ``scheme`` has no bias or acts elsewhere too, or ``heads`` or ``hidden`` is less than 1.
+        ValueError: If ``scheme`` has no bias or acts elsewhere too, or ``heads`` or ``hidden`` is not a whole number of
+            at least 1.
 
     Example:
         >>> import torch
@@ -109,10 +111,10 @@ class DAPE(Scheme):
         if "bias" not in sites or sites - {"bias", "mask"}:
             given = f"{type(scheme).__name__}, which acts at {', '.join(sorted(sites)) or 'no site'}"
             raise ValueError(f"DAPE corrects a scheme with a bias alone, as DAPE(ALiBi(8), heads=8); got {given}.")
-        if heads < 1 or hidden < 1 or heads % (scheme.head_count or 1):
+        if not are_whole(heads, hidden) or heads % (scheme.head_count or 1):
             raise ValueError(
-                "DAPE needs heads >= 1 that its scheme is built for, and hidden >= 1; got "
-                f"heads={heads}, hidden={hidden}, and a scheme for {scheme.head_count or 'any number of'} heads."
+                "DAPE needs whole numbers: heads >= 1 that its scheme is built for, and hidden >= 1; got "
+                f"heads={heads!r}, hidden={hidden!r}, and a scheme for {scheme.head_count or 'any number of'} heads."
             )
         self.scheme, self.heads = scheme, heads
         self.inner = nn.Parameter(torch.empty(hidden, 2 * heads + 1))  # W_1, and c_1 as the last column
@@ -121,8 +123,7 @@ class DAPE(Scheme):
         own = "layer and head" if heads > 1 else "layer"
         self.claims = dataclasses.replace(scheme.claims, learned=True, sharing=own)
         copy_declarations(self, {"scheme": scheme})
-        reads: frozenset[Read] = frozenset({"q", "k"})
-        self.bias_reads = scheme.bias_reads | reads
+        self.bias_reads = scheme.bias_reads | frozenset[Read]({"q", "k"})
 
     def reset_parameters(self) -> None:
         """Draw the network and the scheme again, also after the module was built on the meta device."""

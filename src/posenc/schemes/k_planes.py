@@ -20,7 +20,7 @@ Conventions:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -54,8 +54,8 @@ class KPlanes(Scheme):
         generator: Random generator of the initial planes. Default: torch's global generator.
 
     Raises:
-        ValueError: If ``axes`` is less than 2, ``features`` or a resolution less than 1, ``time`` is no axis, or
-            ``domain`` is not a box on ``axes`` axes.
+        ValueError: If ``axes`` is not a whole number of at least 2, ``features`` of at least 1, ``resolutions`` not
+            several or one less than 1, ``time`` is no axis, or ``domain`` is not a box on ``axes`` axes.
 
     Example:
         >>> import torch
@@ -92,10 +92,16 @@ class KPlanes(Scheme):
     ) -> None:
         super().__init__()
         refuse_unknown(axes, features, "linear")
-        if axes < 2 or not len(resolutions) or (time is not None and not 0 <= time < axes):
+        if isinstance(resolutions, str) or not isinstance(resolutions, Sized):
+            raise ValueError(
+                f"KPlanes has a resolution for each scale, as KPlanes({axes}, resolutions=(64, 128)); got "
+                f"resolutions={resolutions!r}. For one scale write a tuple of one: resolutions=(64,)."
+            )
+        if axes < 2 or not len(resolutions) or (time is not None and time not in range(axes)):
             raise ValueError(
                 "KPlanes has a plane for each pair of axes, so axes >= 2; at least one resolution; and `time` is an "
-                f"axis from 0; got axes={axes}, {len(resolutions)} resolutions, time={time}. Write KPlanes(4, time=3)."
+                f"axis from 0; got axes={axes}, {len(resolutions)} resolutions, time={time!r}. Write "
+                "KPlanes(4, time=3)."
             )
         self.domain, self.time = make_domain(domain, axes), time
         self.scales: list[tuple[Factor, ...]] = []

@@ -7,8 +7,8 @@
 
 The sign of an eigenvector is arbitrary, so a node's embedding should not depend on it:
 - ``signs="given"`` uses the eigenvectors unchanged.
-- ``signs="random"`` multiplies each eigenvector by a random sign at every call in training mode, so that the network
-  learns to ignore signs, and leaves it unchanged in evaluation mode. As in the authors' code (github
+- ``signs="random"`` multiplies each eigenvector by a random sign at every ``prepare`` in training mode, so that the
+  network learns to ignore signs, and leaves it unchanged in evaluation mode. As in the authors' code (github
   graphdeeplearning/benchmarking-gnns), the graphs of a batch share the signs of a call; separate draws for each graph
   are those of ``posenc.position_augmentation.flipped``.
 - ``signs="absolute"`` uses ``|v_pn|``, which no flip changes. It cannot distinguish two nodes whose entries differ in
@@ -45,11 +45,18 @@ class Laplacian(LinearRows):
 
         e_n = C v_n + c,   with signs="absolute"   e_n = C |v_n| + c,   with signs="random"   e_n = C (s v_n) + c
 
+    With ``signs="random"`` in training mode:
+
+    - ``prepare`` draws the signs. All graphs of its batch share them, and two ``embed`` of its result are equal.
+    - The buffer ``drawn`` counts the calls of ``prepare``, and is the only seed of the signs. ``torch.manual_seed`` and
+      ``generator`` do not change them, so two new schemes draw the same sequence. To repeat signs, set ``drawn`` back;
+      for other signs, fill it with another number: ``scheme.drawn.fill_(1000)``.
+
     Args:
         dim: Width d of the embedding.
         axes: Number P of eigenvectors, which is the number of axes of the positions.
         signs: "given" for the entries as they are, "absolute" for their absolute values, "random" for a random sign s_p
-            of each eigenvector at every call in training mode. Default: "given".
+            of each eigenvector at every ``prepare`` in training mode. Default: "given".
         generator: Random generator of the initial ``C`` and ``c``. Default: torch's global generator.
 
     Raises:

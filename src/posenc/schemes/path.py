@@ -35,6 +35,7 @@ from posenc.kernels.householder import UndividedPairs
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
+from posenc.whole_numbers import are_whole
 
 SIGMA, EPSILON = 0.02, 1e-6
 """Standard deviation of the initial weights; constant under the root of the norm of w, as in the authors' code."""
@@ -54,7 +55,7 @@ class PaTH(Scheme):
         generator: Random generator of the initial weights. Default: torch's global generator.
 
     Raises:
-        ValueError: If a size is less than 1.
+        ValueError: If a size is not a whole number of at least 1.
 
     Example:
         >>> import torch
@@ -91,10 +92,10 @@ class PaTH(Scheme):
     ) -> None:  # fmt: skip
         super().__init__()
         self.dim, self.head_dim, self.heads = dim, head_dim, heads
-        if min(dim, head_dim, heads, rank, kernel) < 1:
+        if not are_whole(dim, head_dim, heads, rank, kernel):
             raise ValueError(
-                "PaTH needs dim, head_dim, heads, rank and kernel of at least 1; got "
-                f"dim={dim}, head_dim={head_dim}, heads={heads}, rank={rank}, kernel={kernel}."
+                "PaTH needs dim, head_dim, heads, rank and kernel that are whole numbers of at least 1; got "
+                f"dim={dim!r}, head_dim={head_dim!r}, heads={heads!r}, rank={rank!r}, kernel={kernel!r}. Try kernel=3."
             )
         self.down, self.up = nn.Parameter(torch.empty(rank, dim)), nn.Parameter(torch.empty(heads * head_dim, rank))
         self.taps = nn.Parameter(torch.empty(heads, head_dim, kernel))

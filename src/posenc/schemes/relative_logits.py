@@ -33,6 +33,7 @@ from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
 from posenc.schemes.temperature import Temperature
+from posenc.whole_numbers import are_whole
 
 SIGMA = 0.02
 """Standard deviation of the initial profiles, ``initializer_range`` in transformers."""
@@ -52,7 +53,8 @@ class RelativeLogits(PairScheme):
         generator: Random generator of the initial weights. Default: torch's global generator.
 
     Raises:
-        ValueError: If ``dim``, ``heads``, ``distances`` or ``rank`` is less than 1.
+        ValueError: If ``dim``, ``heads``, ``distances`` or ``rank`` is not a whole number of at least 1, or
+            ``temperature`` is not a Temperature.
 
     Example:
         >>> import torch
@@ -93,11 +95,13 @@ class RelativeLogits(PairScheme):
     ) -> None:
         super().__init__()
         self.dim, self.heads = dim, heads
-        if min(dim, heads, distances, rank) < 1:
+        if not are_whole(dim, heads, distances, rank):
             raise ValueError(
-                "RelativeLogits needs dim, heads, distances and rank of at least 1; got "
-                f"dim={dim}, heads={heads}, distances={distances}, rank={rank}. Inkling has distances=1024, rank=16."
+                "RelativeLogits needs dim, heads, distances and rank that are whole numbers of at least 1; got "
+                f"dim={dim!r}, heads={heads!r}, distances={distances!r}, rank={rank!r}. Try distances=1024, rank=16."
             )
+        if not isinstance(temperature, Temperature | None):
+            raise ValueError(f"`temperature` is a Temperature or None; got {temperature!r}. Try Temperature(8192).")
         self.weight = nn.Parameter(torch.empty(heads, rank, dim))
         self.profiles = nn.Parameter(torch.empty(rank, distances))
         self.temperature = temperature

@@ -21,6 +21,7 @@ from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, PairScheme
 from posenc.scheme import At, Claims
+from posenc.whole_numbers import are_whole
 
 
 class SlidingWindow(PairScheme):
@@ -33,7 +34,7 @@ class SlidingWindow(PairScheme):
         causal: If False, keys after the query are allowed too, up to the same distance. Default: True.
 
     Raises:
-        ValueError: If ``size`` is less than 1.
+        ValueError: If ``size`` is not a whole number of at least 1, or ``causal`` is not True or False.
 
     Example:
         >>> from posenc import SlidingWindow, sequence
@@ -58,8 +59,12 @@ class SlidingWindow(PairScheme):
 
     def __init__(self, size: int, *, causal: bool = True) -> None:
         super().__init__()
-        if size < 1:
-            raise ValueError(f"SlidingWindow counts the query, so size is at least 1; got {size}. Try 4096.")
+        if not are_whole(size):
+            raise ValueError(
+                f"SlidingWindow counts the query, so size is a whole number of at least 1; got {size!r}. Try 4096."
+            )
+        if not isinstance(causal, bool):
+            raise ValueError(f"SlidingWindow takes causal=True or causal=False; got causal={causal!r}.")
         self.size, self.causal = size, causal
         self.claims = Claims(
             translation="exact",
