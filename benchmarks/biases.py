@@ -93,7 +93,9 @@ def with_a_bias() -> dict[str, Scheme]:
     for name, kind in catalogue().items():
         claims = kind(**kind.examples[0]).claims
         if "bias" in claims.sites and "value_bias" not in claims.sites and claims.range is None and claims.axes == 1:
-            widened = {"head_dim": WIDTH} if "head_dim" in kind.examples[0] else {}
+            widened = {
+                option: size for option, size in {"head_dim": WIDTH, "dim": INPUT}.items() if option in kind.examples[0]
+            }
             found[name] = kind(**{**kind.examples[0], **widened})
     return found
 

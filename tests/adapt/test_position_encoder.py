@@ -187,7 +187,9 @@ def test_a_kept_column_of_times_or_of_text_of_numbers_is_refused(values: object,
     "stamps", [pd.to_datetime(["2024-01-01", None]), pd.to_datetime(["2024-01-01", None], utc=True)]
 )
 def test_missing_times_are_counted_with_their_column(stamps: pd.DatetimeIndex) -> None:
-    with pytest.raises(ValueError, match=r"1 of 2 times of column 'when' are missing \(NaN or NaT\)\. Leave these rows out"):
+    with pytest.raises(
+        ValueError, match=r"1 of 2 times of column 'when' are missing \(NaN or NaT\)\. Leave these rows out"
+    ):
         PositionEncoder(kind="time").fit(pd.DataFrame({"when": stamps}))
 
 

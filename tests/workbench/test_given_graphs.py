@@ -29,6 +29,13 @@ def rings_and_paths(kind: Any = SimpleNamespace, scale: float = 1.0) -> list[Any
     return made
 
 
+def changed(**values: torch.Tensor) -> list[Any]:
+    """The graphs with other contents of the second."""
+    graphs = rings_and_paths()
+    vars(graphs[1]).update(values)
+    return graphs
+
+
 def test_equal_contents_are_one_folder_and_others_another(tmp_path: Path) -> None:
     first = write_given_graphs("graphs", rings_and_paths(), tmp_path / "runs")
     assert first == write_given_graphs("graphs", rings_and_paths(), tmp_path / "runs")
@@ -45,6 +52,13 @@ def test_equal_contents_are_one_folder_and_others_another(tmp_path: Path) -> Non
         ("graphs", [], "the list of graphs is empty"),
         ("graphs", [3], "item 0 of the list is no graph: "),
         ("graphs", [[(0, 1), (1, 2)]], "graph 0 of the list has no answer. Set its `y`"),
+        ("graphs", changed(y=torch.tensor([0, 1, 0])), "`y` of graph 1 of the list has 3 whole numbers, and a graph"),
+        ("graphs", changed(x=torch.full((4, 2), torch.nan)), "`x` of graph 1 of the list has values that are NaN"),
+        (
+            "graphs",
+            changed(x=torch.ones(4, 3)),
+            "`x` of graph 1 of the list has rows of shape (3,), and that of graph 0",
+        ),
         ("graphs", 7, "or for the study graphs a list of graphs; got int"),
         ("graphs", rings_and_paths()[0], "or for the study graphs a list of graphs; got SimpleNamespace"),
     ],

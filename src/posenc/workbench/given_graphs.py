@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from posenc.graph_data.edges import as_graph
 from posenc.workbench.data.tu_writer import write_tu_folder
 from posenc.workbench.dataset_record import DIGITS
@@ -32,7 +34,8 @@ def write_given_graphs(study: str, graphs: Sequence[Any], root: Path) -> Path:
         The TU folder, whose place depends on the contents alone.
 
     Raises:
-        ValueError: The study reads no graphs, an item is no graph, or one has no ``y``.
+        ValueError: The study reads no graphs, an item is no graph, one has no ``y`` or several whole numbers in it, or
+            ``x`` has values that are not finite, or another width than in the first graph.
     """
     if study != STUDY:
         raise ValueError(
@@ -41,6 +44,7 @@ def write_given_graphs(study: str, graphs: Sequence[Any], root: Path) -> Path:
         )
     for number, each in enumerate(graphs):
         _refuse_item(number, each)
+        _refuse_numbers(number, each, graphs[0])
     if not graphs:
         raise ValueError("the list of graphs is empty. Give graphs with `y`, as PyTorch Geometric's Data.")
     parent = root / FOLDER
@@ -70,4 +74,24 @@ def _refuse_item(number: int, item: Any) -> None:
         raise ValueError(
             f"graph {number} of the list has no answer. Set its `y`, a class or a value; for graphs of another library "
             "use posenc.workbench.data.tu_writer.write_tu_folder(folder, graphs, answers), and give the folder."
+        )
+
+
+def _refuse_numbers(number: int, item: Any, first: Any) -> None:
+    """Raise ValueError for an answer or for attributes of nodes that the study would not read as they are meant."""
+    answer = item.y if isinstance(item.y, str) else np.asarray(item.y)
+    if not isinstance(answer, str) and answer.size > 1 and answer.dtype.kind in "iub":
+        raise ValueError(
+            f"`y` of graph {number} of the list has {answer.size} whole numbers, and a graph has one class. Several "
+            "values to predict are floats; labels of nodes are given by posenc run graphs edges.csv --labels nodes.csv."
+        )
+    x, x0 = getattr(item, "x", None), getattr(first, "x", None)
+    if x is None or x0 is None:
+        return
+    if not np.isfinite(np.asarray(x, np.float64)).all():
+        raise ValueError(f"`x` of graph {number} of the list has values that are NaN or infinite. Fill them.")
+    if np.shape(x)[1:] != np.shape(x0)[1:]:
+        raise ValueError(
+            f"`x` of graph {number} of the list has rows of shape {(*np.shape(x)[1:],)}, and that of graph 0 has "
+            f"{(*np.shape(x0)[1:],)}. Give all nodes the same attributes."
         )

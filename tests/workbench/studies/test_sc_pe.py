@@ -258,7 +258,7 @@ def test_photographs_that_no_page_shows(tmp_path, fashion, small, monkeypatch):
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"schemes": ["plane"]}, "Did you mean plain.* The variants are plain, .* the encodings are ALiBi"),
+        ({"schemes": ["plane"]}, "Did you mean .*plain.* The variants are plain, .* the encodings are ALiBi"),
         ({"schemes": ["RoPE"]}, "a LeNet has pixels and features and no attention, and RoPE acts at"),
         ({"schemes": ["SCPE(n=20)"]}, "SCPE starts at 0 and stops at 19; position 27"),
         ({"panels": ["tokens"], "schemes": ["sphare"]}, "Did you mean sphere.* The variants are sphere,"),
