@@ -211,8 +211,8 @@ class PositionEncoder(TransformerMixin, _NestedOptions):
         names = list(self._input_names(None))
         if self.columns is None:
             return tuple(range(len(names)))
-        chosen = list(self.columns) if isinstance(self.columns, Iterable) and not isinstance(self.columns, str) else []
-        chosen = chosen or [self.columns]
+        several = isinstance(self.columns, Iterable) and not isinstance(self.columns, str)
+        chosen: list[Any] = list(self.columns) if several else [self.columns]  # pyright: ignore[reportArgumentType]
         numbers = [names.index(each) if each in names else each for each in chosen]
         unknown = [each for each in numbers if not isinstance(each, int | np.integer) or not 0 <= each < len(names)]
         if unknown or not numbers or len(set(numbers)) < len(numbers):
