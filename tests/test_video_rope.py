@@ -74,6 +74,7 @@ def test_bad_intervals(interval):
         video_rope([1], interval=interval)
 
 
+@pytest.mark.bare  # The shape hook would refuse the arrangement before the sentence does.
 def test_sections_that_cannot_alternate():
     with pytest.raises(ValueError, match=r"time last, sections=\(2, 3, 1\) would become \(2, 2, 2\)"):
         SectionedRoPE(12, (2, 3, 1), arrangement="time last")

@@ -161,7 +161,8 @@ def check_views(study: str, texts: list[str], data: Path, store: Store) -> dict[
         calls = store.read(next(s for s in specs if s.variant == text).identity).timing["calls"]
         asked = text.partition("@")[0].partition("(")[0]  # a model may have a table of its own besides
         call = next((each for each in calls if each.partition("(")[0] == asked), calls[0])
-        nested = call.startswith(("Sum(", "Scaled(", "Concat("))  # such a call has no sizes of the parts
+        # the call of a scheme that is made of others has no sizes of them
+        nested = call.startswith(("Sum(", "Scaled(", "Concat(", "BiPE(", "DAPE("))
         reads = axes if nested else build(parse(call), {}).claims.axes
         fits = {axes, 1} if view.startswith("grid (2 axes: row and column; ") else {axes}
         assert axes is None or reads is None or reads in fits, (text, view, reads)
