@@ -73,7 +73,7 @@ class RelativeLogits(PairScheme):
     cite = """@inproceedings{shaw2018self,
   title={Self-Attention with Relative Position Representations},
   author={Shaw, Peter and Uszkoreit, Jakob and Vaswani, Ashish},
-  booktitle={NAACL}, year={2018}, note={arXiv:1803.02155. The profiles are those of Inkling in transformers 5.23}}"""
+  booktitle={NAACL}, year={2018}, note={arXiv:1803.02155}}"""
     examples = (
         {"dim": 12, "heads": 4, "distances": 9, "rank": 3},
         {"dim": 12, "heads": 1, "distances": 5, "rank": 2, "temperature": Temperature(4.0, smooth=True)},
