@@ -93,7 +93,13 @@ def keep_formulas(app: Any, what: str, name: str, thing: Any, options: Any, line
     lines[:] = kept
 
 
+def skip_requests(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out the methods for metadata that scikit-learn adds to each estimator: they refer to its own pages."""
+    return True if re.fullmatch(r"set_\w+_request", name.rpartition(".")[2]) else None
+
+
 def setup(app: Any) -> None:
     """Read docstrings before napoleon does; give annotations the names that are imported for type checkers alone."""
     vars(runs).update(np=numpy, torch=torch)
     app.connect("autodoc-process-docstring", keep_formulas, priority=400)
+    app.connect("autodoc-skip-member", skip_requests)
