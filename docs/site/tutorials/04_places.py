@@ -27,7 +27,7 @@ table = pd.DataFrame({"longitude": longitude, "latitude": latitude, "rooms": rng
 
 
 def worth(longitude: np.ndarray, latitude: np.ndarray) -> np.ndarray:
-    """What the place adds to a price: waves of about 6 degrees, along no meridian."""
+    """Value of a place, part of the price: waves of about 6 degrees that follow no meridian."""
     return 2 * np.sin(longitude + latitude) + np.cos(longitude - 0.7 * latitude)
 
 

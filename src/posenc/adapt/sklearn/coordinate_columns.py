@@ -39,7 +39,7 @@ PERIODS: Mapping[str, float] = {
 
 @dataclasses.dataclass(frozen=True)
 class CoordinateReader:
-    """What was found in the fitted columns: their kind, and the numbers that turn values into positions.
+    """Kind of the fitted coordinate columns, and the numbers that turn their values into positions.
 
     Attributes:
         kind: Kind of the coordinates.

@@ -69,7 +69,7 @@ def _refuse_missing(kept: np.ndarray) -> None:
 
 
 class _NetworkEstimator(BaseEstimator):
-    """What both estimators share: parameters, the table and the training."""
+    """Base class of both estimators: parameters, checks of the table, training."""
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ R2, ACCURACY = "r2", "accuracy"
 NAMES = {R2: "R2", ACCURACY: "accuracy"}
 DIGITS = 3
 REFERENCES = (NONE, COORDINATES, BOOSTING)
+MOST_NAMES = 4
+"""Largest number of variants that a sentence names beside the best; further ones are counted."""
 
 
 def metric_of(data: PageData, label: str) -> str:
@@ -69,8 +71,7 @@ def first_sentences(data: PageData) -> list[str]:
     conditions = [each for each in conditions if each.label in best]
     if not conditions:
         return []
-    named = [_best_phrase(data, each, best[each.label], scores[each.label]) for each in conditions]
-    sentences = [f"Best {'; best '.join(named)}."]
+    sentences = [_best_sentence(data, each, best[each.label], scores[each.label]) for each in conditions]
     if fall := _fall(data, conditions, scores):
         sentences.append(fall)
     sentences += [_against_boosting(data, each, scores[each.label]) for each in conditions]
@@ -99,8 +100,21 @@ def _sized(data: PageData, label: str, seeds: BySeed) -> str:
     return f"{NAMES[metric_of(data, label)]} {number(found.mean, DIGITS)}{reach}"
 
 
-def _best_phrase(data: PageData, each: PlacesCondition, label: str, values: dict[str, BySeed]) -> str:
-    return f"with the {SPLITS[each.split]}: {label}, {_sized(data, each.label, values[label])}"
+def _best_sentence(data: PageData, each: PlacesCondition, label: str, values: dict[str, BySeed]) -> str:
+    """The best of networks and baselines together, or all that the intervals do not tell apart from it."""
+    where, sized = f"with the {SPLITS[each.split]}", _sized(data, each.label, values[label])
+    gaps = {
+        other: gap_estimate(data, each.label, values[label], seeds) for other, seeds in values.items() if other != label
+    }
+    if not any(gap is not None and gap.known for gap in gaps.values()):
+        return f"Highest of all models {where}: {label}, {sized}; inconclusive, because no two folds are finished."
+    order = sorted(gaps, key=lambda other: -mean(list(values[other].values())))
+    close = [other for other in order if (gap := gaps[other]) is None or not gap.above(0)]
+    if not close:
+        return f"Best of all models {where}: {label}, {sized}."
+    more = f" and {len(close) - MOST_NAMES} more" if len(close) > MOST_NAMES else ""
+    named = f"any of {', '.join([label, *close[:MOST_NAMES]])}{more}" if len(close) > 1 else f"{label} or {close[0]}"
+    return f"Best of all models {where}: {named}, not distinguishable. The highest is {label}, {sized}."
 
 
 def _fall(data: PageData, conditions: Sequence[PlacesCondition], scores: dict[str, dict[str, BySeed]]) -> str:
