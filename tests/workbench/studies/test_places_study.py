@@ -189,7 +189,8 @@ def test_the_page_answers_by_both_splits_and_draws_maps(tmp_path: Path) -> None:
     execute(specs, store)
     page = STUDY.page(request, store, specs, {}).read_text()
     for text in ("Best of all models with the random split", "Against boosting with raw coordinates, split by blocks",
-                 "Gap between", "Maps: random split", "Learning curve by number of rows", "Time to train", "Variants"):  # fmt: skip
+                 "Gap between", "Maps: random split", "Learning curve by number of rows", "Time to train",
+                 "Variants"):  # fmt: skip
         assert text in page, text
     data = STUDY.page_data(request, store, specs)
     (first,) = STUDY.first(data)
