@@ -112,7 +112,7 @@ def test_the_readme_says_both_commands_on_its_first_screen_and_is_short() -> Non
     first = "\n".join(lines[:30])
     assert "make run" in first
     assert "make test" in first
-    assert len(lines) <= 150
+    assert len(lines) <= 120
     makefile = (ROOT / "Makefile").read_text()
     assert re.search(r"^run:", makefile, re.M)
     assert re.search(r"^test:", makefile, re.M)
