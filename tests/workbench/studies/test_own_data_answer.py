@@ -148,7 +148,7 @@ def test_the_variant_that_starts_fastest_is_not_called_best(store) -> None:
     assert headline.endswith("is not shown to be better than gridpe, rope-axial (not above chance at half the steps).")
     text = " ".join(details)
     assert "Better than nope in accuracy: fourier +0.41" in text, "the control at chance counts as finished"
-    assert "Differences from nope that cannot be told yet: gridpe, rope-axial" in text
+    assert "Differences from nope in accuracy that cannot be told yet: gridpe, rope-axial" in text
 
 
 def test_a_difference_that_lasts_is_stated_with_its_interval(store) -> None:

@@ -167,7 +167,7 @@ def _against(variants: ComparedVariants, reference: str) -> Iterator[str]:
             yield f"{word} than {reference} in {score.title}: {listed}."
     undecided = [(each.a, each.comparison) for each in pairs if not each.comparison.stated]
     if undecided:
-        yield f"Differences from {reference} that cannot be told yet: {_by_reason(score, undecided)}."
+        yield f"Differences from {reference} in {score.title} that cannot be told yet: {_by_reason(score, undecided)}."
 
 
 def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Iterator[str]:
