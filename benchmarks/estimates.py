@@ -104,7 +104,8 @@ def ratios(lines: list[tuple[float, str]], total: float) -> dict[str, Any]:
     begin_at = next(at for at, text in lines if re.search(r"\bruns? to execute", text))
     settled = begin_at + SETTLED * (end - begin_at)
     printed = [(at, re.search(rf"about ({DURATION}) left", text)) for at, text in lines]
-    left = [(end - at) / seconds(match[1]) for at, match in printed if match and at >= settled and seconds(match[1])]
+    while_training = [(at, seconds(match[1])) for at, match in printed if match and settled <= at < end]
+    left = [(end - at) / time_left for at, time_left in while_training if time_left]
     return {
         "estimate": estimate,
         "estimate_free": seconds(free[1]) if free else estimate,

@@ -99,3 +99,10 @@ def write_folder(root, count=6, size=10):
         for number in range(first, count, 2):
             Image.new("RGB", (size, size + 4), (10 * number, 0, 200)).save(root / name / f"{number}.png")
     return root
+
+
+def packed_photographs(folder):
+    """Write a small stand-in for Caltech-100: squares of one gray in two classes, packed as the set is."""
+    folder.mkdir(exist_ok=True)
+    squares = [encoded(np.full((128, 128, 3), 20 * number, np.uint8), "JPEG") for number in range(12)]
+    return write_packed(folder / "caltech100_128px_packed.npz", squares)

@@ -38,6 +38,7 @@ def run(
     preset: PresetName = "quick",
     panels: Panels = None,
     figures: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..", flag="--figure")] = None,
+    conditions: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")] = None,
     schemes: Variants = None,
     seeds: Numbers = None,
     changes: Changes = (),
@@ -111,6 +112,7 @@ def run(
         preset: Scale: quick (minutes, starts at once), standard (hours) or paper (days).
         panels: Figures and tables of the page by name, or all. Default: those of the preset.
         figures: Tables and figures of the paper of the study, such as "Table 1" or A7A; posenc list figures names them.
+        conditions: Conditions to train, of those that posenc list variants STUDY names. Default: all of the panels.
         schemes: Variants to train: labels of the study, encodings, or your own: my_scheme.py, a class of the file,
             mypkg.bias:MyBias. @VIEW after one puts it on a view of the positions that posenc list variants STUDY
             names. Default: those of the panels.
@@ -167,8 +169,7 @@ def run(
     """
     if study is None:
         return _list_studies()
-    options = {"jobs": jobs, "engine": _place(jobs, device, on, runs_per_job, slurm)}
-    options |= {"tensorboard": tensorboard, "retrain_changed": retrain_changed}
+    options = {"engine": _place(jobs, device, on, runs_per_job, slurm), **_execution(locals())}
     panels = _chosen_panels(study, panels, figures)
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
@@ -176,9 +177,14 @@ def run(
 
 def _asked(study: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes of the request of a command, from its arguments by name."""
-    names = ("preset", "panels", "schemes", "seeds", "device", "changes", "source", "lr_sweep")
+    names = ("preset", "panels", "conditions", "schemes", "seeds", "device", "changes", "source", "lr_sweep")
     asked = {name: given[name] for name in names} | {"data": _data(given["data"])}
     return asked | {"reading": request_checks.reading_options(study, given["source"], given)}
+
+
+def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of the execution that need no check, from the arguments of a command by name."""
+    return {name: given[name] for name in ("jobs", "tensorboard", "retrain_changed")}
 
 
 def _chosen_panels(

@@ -37,6 +37,7 @@ def run(
     *,
     preset: str = "quick",
     panels: Sequence[str] | None = None,
+    conditions: Sequence[str] | None = None,
     schemes: Sequence[SchemeOfRun] | None = None,
     seeds: int | Sequence[int] | None = None,
     changes: Mapping[str, Any] | None = None,
@@ -82,6 +83,8 @@ def run(
             folder, and equal contents are the same data.
         preset: Scale: "quick" (minutes), "standard" (hours) or a larger one, such as "paper" (days).
         panels: Names of figures and tables of the page. Default: those of the preset.
+        conditions: Conditions that are trained, of those of the panels: for gridpe "photographs" without Fashion-MNIST.
+            Default: all.
         schemes: Variants to train: names, text such as "Shaw(values=False)", or schemes of your own: "my_bias.py",
             "my_bias.py:MyBias(heads=8)", "mypkg.bias:MyBias", a class, or an object, which every run makes anew. A view
             of the positions follows an @, as in "GridPE@grid", or stands beside a class or object: (MyBias, "grid").
@@ -149,14 +152,25 @@ def run(
     """
     definition = studies.find(study)
     source = _source_path(definition.name, source, out, jobs)
-    others: dict[str, Any] = {"seeds": seeds_of_call(seeds), "lr_sweep": rates_of_call(lr_sweep), "device": device}
-    others |= {"changes": dict(changes or {}), "reading": request_checks.reading_options(study, source, locals())}
+    others = _attributes(locals())
     request = request_of_call(
         definition, preset, source=source, panels=panels, schemes=schemes, data=data, others=others
     )
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
     options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
     return _execute(definition, request, out, options, yes=yes)
+
+
+def _attributes(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes of the request of a call, from its arguments by name."""
+    return {
+        "seeds": seeds_of_call(call["seeds"]),
+        "conditions": names_of("conditions", call["conditions"]),
+        "changes": dict(call["changes"] or {}),
+        "lr_sweep": rates_of_call(call["lr_sweep"]),
+        "device": call["device"],
+        "reading": request_checks.reading_options(call["study"], call["source"], call),
+    }
 
 
 def _execute(

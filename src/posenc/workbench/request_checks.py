@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -134,6 +134,22 @@ def refuse_panels(study: str, asked: Iterable[str], known: Sequence[str]) -> Non
         if name in RENAMED_PANELS.get(study, ()):
             raise ValueError(f"the panel {name} is now {RENAMED_PANELS[study][name]}; ask for that name.")
         raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
+
+
+def refuse_conditions(asked: Iterable[str], known: Collection[str]) -> None:
+    """Check labels of conditions.
+
+    Args:
+        asked: The labels.
+        known: Labels of the conditions of the panels of a request.
+
+    Raises:
+        ValueError: A label is unknown; the message has the nearest one.
+    """
+    for label in asked:
+        if label not in known:
+            listed = ", ".join(map(repr, known))
+            raise ValueError(f"{unknown('condition', label, known)} The panels have the conditions {listed}.")
 
 
 def refuse_rates(rates: Sequence[float] | None) -> None:

@@ -15,6 +15,7 @@ from posenc.workbench.studies.image_fit.scale_selection import SELECTION_PHOTOGR
 from posenc.workbench.studies.scene import presets as scene
 from posenc.workbench.tasks import shapes, simulated_brain
 from posenc.workbench.tasks.globe import FILE as COUNTRIES
+from small_images import packed_photographs
 
 pytestmark = pytest.mark.bare
 
@@ -25,23 +26,6 @@ WITHOUT_DATA = {"globe", "graphs", "latin-squares", "masked", "nmar", "places", 
 """Studies that simulate or render their data where none is given."""
 
 
-def packed_images(path: Path) -> None:
-    """Write JPEG images of two classes, as the packed Caltech photographs are."""
-    image = pytest.importorskip("PIL.Image")
-    arrays: dict[str, np.ndarray] = {"classes": np.array(["a", "b"])}
-    for part, count in (("train", 4), ("test", 2)):
-        files = []
-        for number in range(count):
-            file = path.with_suffix(".jpg")
-            image.fromarray(np.full((128, 128, 3), 40 * number, np.uint8)).save(file, "JPEG")
-            files.append(np.frombuffer(file.read_bytes(), np.uint8))
-            file.unlink()
-        arrays[f"jpeg_{part}"] = np.concatenate(files)
-        arrays[f"end_{part}"] = np.cumsum([len(each) for each in files])
-        arrays[f"y_{part}"] = np.arange(count, dtype=np.uint8) % 2
-    np.savez(path, allow_pickle=False, **arrays)
-
-
 @pytest.fixture(scope="module")
 def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of data with small files in the place of all that the studies read, but the authors' Latin squares."""
@@ -49,7 +33,7 @@ def small_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("caltech100", "geo", "mesh", "photos", "text"):
         (data / name).mkdir()
     write_idx(data / "fashion_mnist")
-    packed_images(data / "caltech100" / "caltech100_128px_packed.npz")
+    packed_photographs(data / "caltech100")
     names = [*SELECTION_PHOTOGRAPHS, *(f"photograph {number}" for number in range(6))]
     for side, count in ((256, 10), (512, 7)):
         images = np.zeros((count, side, side, 3), np.uint8)

@@ -1,7 +1,6 @@
 """The grid-cell study: its variants, its runs from plan to page, what it refuses."""
 
 import dataclasses
-import io
 import re
 import shutil
 
@@ -21,6 +20,7 @@ from posenc.workbench.studies.shared.declarations import OwnDataPlan
 from posenc.workbench.studies.shared.image_data import ImageRecord
 from posenc.workbench.tasks.images import data_sets
 from posenc.workbench.training.loop import TrainingConfig, train
+from small_images import packed_photographs
 
 pytestmark = pytest.mark.bare
 
@@ -317,22 +317,6 @@ def test_classes_of_other_sizes_have_balanced_accuracy(tmp_path, class_folders, 
     request = studies.Request(preset="quick", panels=["accuracy"], schemes=["rope-axial"], source=class_folders)
     page = STUDY.page(request, store, run(request, store), {}).read_text()
     assert "Balanced accuracy, held-out (mean over classes)" in page
-
-
-def packed_photographs(folder):
-    """A small stand-in for Caltech-100: squares of one gray, packed as the set is."""
-    image, arrays = pytest.importorskip("PIL.Image"), {"classes": np.array(["a", "b"])}
-    for part, many in (("train", 4), ("test", 2)):
-        files = []
-        for number in range(many):
-            file = io.BytesIO()
-            image.fromarray(np.full((128, 128, 3), 40 * number, np.uint8)).save(file, "JPEG")
-            files.append(np.frombuffer(file.getvalue(), np.uint8))
-        arrays[f"jpeg_{part}"] = np.concatenate(files)
-        arrays[f"end_{part}"] = np.cumsum([len(file) for file in files])
-        arrays[f"y_{part}"] = np.arange(many) % 2
-    folder.mkdir()
-    np.savez(folder / "caltech100_128px_packed.npz", **arrays)
 
 
 @pytest.mark.full

@@ -1,14 +1,22 @@
-"""Accuracy by image size: labels and axis are the pixels that were measured."""
+"""Accuracy by image size: labels and axis are the pixels that were measured. Conditions that are asked for alone."""
 
 from __future__ import annotations
 
+import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
+from posenc.workbench import studies
 from posenc.workbench.report.page import FigureGroup, Table
-from posenc.workbench.studies.gridpe import plots, presets
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies.gridpe import STUDY, conditions, plots, presets
 from posenc.workbench.studies.shared import image_sizes
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tasks.images import data_sets
+from small_images import packed_photographs
 
 
 def test_sizes_are_told_in_the_pixels_that_were_shown() -> None:
@@ -32,3 +40,18 @@ def test_sizes_are_told_in_the_pixels_that_were_shown() -> None:
     assert "Training images have 32 x 32 pixels." in group.key
     assert isinstance(relative, Table)
     assert relative.columns[1] == "160 px published, 24 px here (0.75 times)"
+
+
+def test_conditions_can_be_chosen_and_photographs_need_no_other_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_sets, "cache_folder", lambda: tmp_path / "cache")
+    packed_photographs(tmp_path / "caltech100")
+    request = studies.Request(preset="standard", data=tmp_path, panels=["accuracy"], schemes=["nope"], seeds=[0])
+    store = Store(tmp_path / "runs")
+    with pytest.raises(ValueError, match="Caltech-100 is there; for it alone: --conditions photographs"):
+        STUDY.plan(request, store)
+    specs = STUDY.plan(dataclasses.replace(request, conditions=[conditions.PHOTOGRAPHS]), store)
+    assert [(each.condition, each.variant) for each in specs] == [(conditions.PHOTOGRAPHS, "nope")]
+    with pytest.raises(ValueError, match=r"there is no condition 'photos'\. .*'main', 'photographs'"):
+        STUDY.plan(dataclasses.replace(request, conditions=["photos"]), store)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import shutil
 import subprocess
@@ -50,6 +51,15 @@ def test_the_page_comes_before_the_turntable_whose_finished_frames_are_kept(tmp_
     assert len(made) == 4  # The two finished frames are not rendered again.
     assert "data:image/gif;base64," in page.read_text()
     assert "Turntable: 4 of 4 frames of 16 x 16 pixels." in capsys.readouterr().out
+
+
+def test_the_estimate_includes_the_frames_of_the_page(tmp_path, tiny):
+    specs, store = planned(tmp_path / "runs", schemes=["none", "hash"], seeds=[0, 1]), Store(tmp_path / "runs")
+    frames = turntable.page_seconds(specs)
+    assert frames == max(turntable.page_seconds([spec]) for spec in specs) > 0  # one scene, one turntable
+    without = dataclasses.replace(STUDY, cost=dataclasses.replace(STUDY.cost, page=lambda specs: 0.0))
+    difference = STUDY.estimate(specs, store, 1).seconds - without.estimate(specs, store, 1).seconds
+    assert difference == pytest.approx(frames)
 
 
 def test_a_turntable_is_exported_in_a_size_and_form_of_choice(tmp_path, tiny, monkeypatch):

@@ -35,6 +35,7 @@ class Request:
             For recordings: ``{"drop": True}`` drops channels that are constant or have missing values, ``{"fill":
             "linear"}`` fills missing values in time (their times are left out otherwise), and ``{"blocks": 10}`` cuts
             recordings of one subject.
+        conditions: Labels of the conditions that are trained, of those that the panels need.
 
     Raises:
         ValueError: A list is empty or names something twice, a seed is out of range, or a rate is not above 0.
@@ -57,12 +58,14 @@ class Request:
     changes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     lr_sweep: Sequence[float] | None = None
     reading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    conditions: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         request_checks.refuse_seeds(self.seeds)
         request_checks.refuse_rates(self.lr_sweep)
         request_checks.refuse_repeated("scheme", self.schemes)
         request_checks.refuse_repeated("panel", self.panels)
+        request_checks.refuse_repeated("condition", self.conditions)
 
 
 def studies() -> dict[str, Study]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from posenc.workbench.data.reading_options import NO_OPTIONS, ReadingOptions
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.gridpe.conditions import CONDITIONS, VisionCondition
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PHOTOGRAPHS, PVT_PHOTOGRAPHS, VisionCondition
 from posenc.workbench.studies.gridpe.presets import PRESETS, GridPEPreset
 from posenc.workbench.studies.gridpe.variants import variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
@@ -21,6 +21,7 @@ from posenc.workbench.studies.shared.image_parts import image_parts
 from posenc.workbench.studies.shared.own_data import own_plan
 
 PHOTOGRAPHS_NAME, PHOTOGRAPHS_FOLDER = "caltech-100", "caltech100"
+ONLY_PHOTOGRAPHS = f"--conditions {PHOTOGRAPHS} '{PVT_PHOTOGRAPHS}'"
 FOLDER_SIDE = 32
 """Pixels per side at which images of a user's folder are read, where a preset has no other."""
 
@@ -44,7 +45,12 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     given = source == request.source
     reading = msgspec.convert(request.reading, ReadingOptions) if given else NO_OPTIONS
     count = None if own else preset.train_images
-    images = record_images(store.root, source, request.data, size=side, images=count, reading=reading)
+    try:
+        images = record_images(store.root, source, request.data, size=side, images=count, reading=reading)
+    except ValueError as error:
+        if condition.photographs or given or not has_photographs(request):
+            raise
+        raise ValueError(f"{error}. Caltech-100 is there; for it alone: {ONLY_PHOTOGRAPHS}") from error
     parts = image_parts(store.root, images) if own else {}
     training = recipe.training
     if own:

@@ -24,6 +24,7 @@ from posenc.workbench.studies.scene.plots import render_turntables
 from posenc.workbench.studies.scene.presets import LIMITS, PRESETS
 from posenc.workbench.studies.scene.settings import run_settings
 from posenc.workbench.studies.scene.stored_model import STORED_MODEL
+from posenc.workbench.studies.scene.turntable import page_seconds
 from posenc.workbench.studies.shared.field_variants import views
 from posenc.workbench.studies.shared.study import Cost, Study
 
@@ -40,7 +41,9 @@ STUDY = Study(
     procedure=TRAIN,
     stored_model=STORED_MODEL,
     run_settings=run_settings,
-    cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network."),
+    cost=Cost(
+        seconds=run_seconds, memory=memory_bytes, smaller="Ask for a smaller table or network.", page=page_seconds
+    ),
     metrics=("psnr_mask", "psnr"),
     headline=headline,
     predictions=predictions,

@@ -197,14 +197,18 @@ def train(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     return execute_training(spec, workdir, report, build)
 
 
+def ray_seconds(spec: RunSpec) -> float:
+    """Approximate time to render a ray on one core."""
+    width, config = spec.settings["row"]["network"]["width"], msgspec.convert(spec.settings["radiance"], RadianceConfig)
+    return SAMPLE_SECONDS * (1 if config.cells else NO_OCCUPANCY_FACTOR) * max(1.0, width / 64) ** 2 * config.per_ray
+
+
 def run_seconds(spec: RunSpec, store: Store | None = None) -> float:
     """Approximate time of a run on one core: its limit, the evaluations and the final scores."""
-    training, width = spec.settings["training"], spec.settings["row"]["network"]["width"]
-    scene, config = spec.settings["scene"], msgspec.convert(spec.settings["radiance"], RadianceConfig)
+    training, scene = spec.settings["training"], spec.settings["scene"]
     evaluated = len(EVALUATION_FRACTIONS) * (EVALUATION_RAYS + SNAPSHOT_SIDE**2)
     rays = scene["held"] * scene["side"] ** 2 + evaluated
-    sample = SAMPLE_SECONDS * (1 if config.cells else NO_OCCUPANCY_FACTOR) * max(1.0, width / 64) ** 2
-    scoring = sample * config.per_ray * rays
+    scoring = ray_seconds(spec) * rays
     return 1.1 * training["seconds"] + scoring if training.get("seconds") else 0.1 * training["epochs"] + scoring
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.progress import format_duration
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
-from posenc.workbench.studies.scene.execute import RENDERED_POINTS, build, stored_scene
+from posenc.workbench.studies.scene.execute import RENDERED_POINTS, build, ray_seconds, stored_scene
 from posenc.workbench.studies.shared.training_run import restored
 from posenc.workbench.tasks import scenes
 from posenc.workbench.tasks.scenes import Scene
@@ -75,6 +75,15 @@ def _frame(model: nn.Module, scene: Scene, view: scenes.Views) -> np.ndarray:
     parts = torch.arange(view.pixels).split(max(1, RENDERED_POINTS // field.config.per_ray))
     color = torch.cat([field(*scene.rays(view, part)).color for part in parts])
     return color.clamp(0, 1).mul(255).round().byte().numpy().reshape(*view.shape, 3)
+
+
+def page_seconds(specs: Sequence[RunSpec]) -> float:
+    """Approximate time on one core to render the turntable of each scene of some runs, of the slowest model."""
+    slowest: dict[str, float] = {}
+    for spec in specs:
+        scene = str(spec.settings["scene"])
+        slowest[scene] = max(slowest.get(scene, 0.0), ray_seconds(spec))
+    return FRAMES * SIDE**2 * sum(slowest.values())
 
 
 def render_run(store: Store, spec: RunSpec) -> Iterator[str]:

@@ -245,7 +245,8 @@ def _command(study: Study, data: PageData, request: Request) -> str:
     schemes = _schemes(study, data, replace(named, schemes=None))
     source = page_records.source_in_command(data.store, record) if record else quote(str(request.source or ""))
     words = ["posenc", "run", study.name, *([source] if named.source else []), "--preset", request.preset]
-    for option, values in (("--panels", request.panels), ("--schemes", schemes), ("--seeds", request.seeds)):
+    lists = {"--panels": request.panels, "--conditions": request.conditions}
+    for option, values in (lists | {"--schemes": schemes, "--seeds": request.seeds}).items():
         words += [option, *(quote(str(value)) for value in values)] if values else []
     return " ".join(
         [

@@ -181,6 +181,9 @@ def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
         for condition, variants in study.panels[name].needs(request, preset).items():
             known = wanted.setdefault(condition, [])
             known += [variant for variant in variants if variant not in known]
+    if request.conditions:
+        request_checks.refuse_conditions(request.conditions, wanted)
+        wanted = {label: variants for label, variants in wanted.items() if label in request.conditions}
     if request.schemes:
         meant = [_meant(study, label, wanted) for label in request.schemes]
         wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
@@ -359,7 +362,7 @@ def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: in
     processes = min(processes, len(specs))
     at_once = min(processes, cores()) if specs[0].device == "cpu" else processes
     return CostEstimate(
-        seconds=max(sum(each) / at_once, max(each)) + START_SECONDS + PAGE_SECONDS,
+        seconds=max(sum(each) / at_once, max(each)) + START_SECONDS + PAGE_SECONDS + study.cost.page(specs),
         memory_bytes=_bytes_of(study, specs, processes),
         runs=len(specs),
     )

@@ -56,6 +56,7 @@ class Cost:
         memory: Bytes of a run, without torch itself.
         alike: Maps a run to a value; runs with equal values cost the same, and are timed once.
         smaller: Sentence that names a smaller run. If it is given, a run that does not fit into memory is refused.
+        page: Seconds of what the page of runs needs beside its drawing, such as the frames of a turntable.
 
     Example:
         >>> from posenc.workbench import Cost
@@ -68,6 +69,7 @@ class Cost:
     memory: Callable[[RunSpec], float] = lambda spec: 0.0
     alike: Callable[[RunSpec], Any] = lambda spec: spec.settings
     smaller: str = ""
+    page: Callable[[Sequence[RunSpec]], float] = lambda specs: 0.0
 
 
 def _no_predictions(data: PageData) -> Sequence[Prediction]:

@@ -161,6 +161,7 @@ def _footer(study: Study, request: Request, data: PageData, panels: Sequence[str
     words += ["--preset", request.preset, *changes.options(study.presets, request)]
     words += ["--data DIR"] if _read_real_data(data) else []
     words += ["--panels", *panels] if request.panels else []
+    words += ["--conditions", *map(quote, request.conditions)] if request.conditions else []
     words += _variants_and_seeds(study, request, data)
     folder = page_records.path_in_command(data.store.root)
     words += ["--out", folder] if folder != DEFAULT_FOLDER else []
