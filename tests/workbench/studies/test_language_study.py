@@ -83,11 +83,9 @@ def test_from_a_users_text_to_a_page(tmp_path: Path, own_text: Path, small: pres
     headline, *further = STUDY.verdict(request, store, specs)
     assert headline.startswith("Best at the training length: cannot be told yet. ")  # no runs with half the steps
     assert " Best at 4 times the training length: cannot be told yet. " in headline
-    for reference in ("nope", "bigram"):
-        for start in (
-            f"Differences from {reference} in loss at {many}the training length" for many in ("", "4 times ")
-        ):
-            assert sum(each.startswith(f"{start} that cannot be told yet: ") for each in further) == 1
+    for reference, times in ((each, times) for each in ("nope", "bigram") for times in ("", "4 times ")):
+        start = f"Differences from {reference} in loss at {times}the training length that cannot be told yet: "
+        assert sum(each.startswith(start) for each in further) == 1
 
 
 def test_a_run_has_the_metrics_and_arrays_of_its_variant(
