@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from posenc import cli
+from posenc.workbench.tasks.points.cloud_files import list_clouds
 
 pytestmark = pytest.mark.bare
 
@@ -124,3 +125,18 @@ def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -
     assert "Not read: pixels. A run names the images that do not decode: posenc run gridpe pets --dry-run" in look(
         capsys, "pets"
     )
+
+
+def test_clouds_without_class_folders_are_no_meshes_and_no_recordings(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("ball")
+    folder.mkdir()
+    points = np.random.default_rng(0).normal(size=(5, 3))
+    np.save(folder / "a.npy", points)
+    np.savetxt(folder / "b.csv", points, delimiter=",")
+    printed = look(capsys, "ball")
+    assert "1 point cloud without class folders; posenc run points takes a folder with a folder of clouds" in printed
+    assert "recordings" not in printed
+    (folder / "scan.las").write_bytes(b"LASF")
+    with pytest.raises(ValueError, match=r"scan\.las: \.las is not read\. Convert it: "):
+        list_clouds(folder / "scan.las")

@@ -76,12 +76,14 @@ def text_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
     """
     from posenc.workbench.data.readers import read_documents
     from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents, vocabulary_phrase
+    from posenc.workbench.tasks.text import distinct_tokens, named_tokenizer, tokenize_documents, vocabulary_phrase
 
     options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
     tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
     text = tokenize_documents(documents, tokenizer)
-    counts = f"{len(text.tokens):,} {text.unit}, {len(text.vocabulary):,} of them different"
+    used, known = distinct_tokens(text), len(text.vocabulary)
+    counts = f"{len(text.tokens):,} {text.unit}, {used:,} of them different"
+    counts += f", of a vocabulary of {known:,}" if used < known else ""
     parts = zip(("train", "val", "test"), text.given, strict=False)
     files = "".join(f"; {name} {count:,}" for name, count in parts)
     read_as = ", ".join(f"{name} {value}" for name, value in documents.options.items())

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from posenc.workbench.data import readers as folder_of_readers
 from posenc.workbench.data.documents import Documents
+from posenc.workbench.data.forms import forms_of
 from posenc.workbench.data.readers import UNREADABLE, find_reader, inspect, read_documents, readers
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.tasks import text
+
+CONTRIBUTING = Path(__file__).parents[3] / "CONTRIBUTING.md"
 
 
 def read(path: Path, **options: str) -> Documents:
@@ -23,6 +29,20 @@ def test_every_module_of_the_folder_is_a_reader() -> None:
     texts = {"plain-text", "text-folder", "json-lines", "fasta", "token-ids", "parquet", "train-val-files"}
     assert set(readers("text")) == texts <= set(readers())
     assert {reader.KIND for reader in readers().values()} <= set(UNREADABLE)
+
+
+def test_a_new_reader_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (block,) = re.findall(
+        r"```python\n(.*?)```", CONTRIBUTING.read_text().split("## Add a form of data")[1].split("## ")[0], re.S
+    )
+    (tmp_path / "quotes.py").write_text(block.partition("\n\nwith tempfile")[0])
+    monkeypatch.setattr(folder_of_readers, "__path__", [*folder_of_readers.__path__, str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "posenc.workbench.data.readers.quotes", raising=False)
+    (tmp_path / "said.quotes").write_text('"to be"\n"or not"\n')
+    assert find_reader(tmp_path / "said.quotes", "text")[0].FORM == "quotes"
+    assert read(tmp_path / "said.quotes").texts == ("to be", "or not")
+    (form,) = forms_of(tmp_path / "said.quotes")
+    assert (form.name, form.studies) == ("quotes", ("language",))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +155,7 @@ REFUSED: dict[str, tuple[str, object, dict[str, str], str]] = {
     "two fields": ("a.jsonl", '{"bb": "x", "a": "long"}', {}, "2 fields with text: a, bb. .*--field a"),
     "no field": ("a.jsonl", '{"a": 1}', {}, "line 1 has no text: a"),
     "missing field": ("a.jsonl", '{"text": "x"}\n{"txt": "y"}', {}, "line 2: .*no field 'text'.*mean txt"),
-    "a number": ("a.jsonl", '{"a": "x"}\n{"a": 2, "b": "c"}', {}, "is int, not text.*--field b"),
+    "a number": ("a.jsonl", '{"a": "x"}\n{"a": 2, "b": "c"}', {}, "is 2, not text.*--field b"),
     "no JSON": ("a.jsonl", '{"a": "x"}\n{"a": ', {}, "line 2 is not JSON"),
     "no object": ("a.jsonl", "[1]", {}, "line 1 is not an object"),
     "empty lines": ("a.jsonl", '{"a": ""}', {}, "has no text"),
@@ -181,3 +201,24 @@ def test_few_or_uneven_documents_are_cut_into_blocks() -> None:
     assert not text.has_documents_to_hold_out(documents(9))
     long = text.tokenize_documents(Documents("folder of texts", ("a" * 900, *("b" * 10,) * 20)))
     assert not text.has_documents_to_hold_out(long)
+
+
+def test_an_error_of_ids_has_a_remedy_of_their_form(tmp_path: Path) -> None:
+    np.save(tmp_path / "below.npy", np.array([3, 4, -1, 5]))
+    with pytest.raises(ValueError, match=r"The first that is not is id 3, -1\. Save the ids of a tokenizer"):
+        read(tmp_path / "below.npy")
+    (tmp_path / "wide.bin").write_bytes(np.array([1, 2**31], "<u4").tobytes())
+    with pytest.raises(ValueError, match=r"is id 2, 2,147,483,648\. .*--dtype uint16"):
+        read(tmp_path / "wide.bin", dtype="uint32")
+
+
+def test_a_value_that_is_no_text_is_shown_as_the_file_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "some.jsonl"
+    path.write_text('{"text": "a"}\n{"text": null}\n')
+    with pytest.raises(ValueError, match=r"line 2: the field 'text' is null, not text\. Leave this line out\.$"):
+        read(path)
+    path.write_text('{"text": "a", "body": "b"}\n{"text": [1, 2], "body": "b"}\n')
+    with pytest.raises(
+        ValueError, match=r"is \[1,2\], not text\. Leave this line out, or name another: --field body\."
+    ):
+        read(path, field="text")

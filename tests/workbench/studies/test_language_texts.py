@@ -178,3 +178,33 @@ def test_the_unigram_of_a_text_is_counted_where_it_was_not_run(
     losses = {spec.seed: store.read(spec.identity).metrics["loss"] for spec in run(baseline, store)}
     assert counted == pytest.approx(losses)
     assert losses.keys() == {0, 1}
+
+
+def test_equal_contents_under_another_name_are_said(tmp_path: Path, own_text: Path, small) -> None:
+    store = Store(tmp_path / "runs")
+    run(studies.Request(preset="quick", source=own_text, schemes=["rope"]), store)
+    lines = tmp_path / "docs.jsonl"
+    lines.write_bytes(msgspec.json.encode({"text": own_text.read_text()}))
+    specs = STUDY.plan(studies.Request(preset="quick", source=lines, schemes=["rope"]), store)
+    assert all(store.finished(spec.identity) for spec in specs)
+    said = " ".join(page_records.sentences(store, specs))
+    assert "docs.jsonl has the same contents as my_text.txt. Finished results of my_text.txt count" in said
+
+
+def test_a_file_that_no_run_reads_is_refused(tmp_path: Path, own_text: Path, small) -> None:
+    request = studies.Request(preset="quick", source=own_text, panels=["recall"], schemes=["rope"])
+    with pytest.raises(ValueError, match=r"no run reads .*my_text.txt: the panels recall have data of their own"):
+        STUDY.plan(request, Store(tmp_path / "runs"))
+
+
+def test_counts_are_of_the_text_and_its_signs_do_not_change_the_terminal(tmp_path: Path, small) -> None:
+    path = tmp_path / "signs.txt"
+    path.write_text("\x1b[31m to be \x07 or not to be " * 40)
+    reading = {"tokenizer": "bytes"}
+    specs = STUDY.plan(
+        studies.Request(preset="quick", source=path, schemes=["rope"], reading=reading), Store(tmp_path / "runs")
+    )
+    (said, *_) = STUDY.remarks(Store(tmp_path / "runs"), specs)
+    assert said.startswith("The text has 13 different bytes of 256 and begins")
+    assert said.isprintable()
+    assert "\\x1b[31m to be \\x07" in said

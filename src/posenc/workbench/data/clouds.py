@@ -108,8 +108,8 @@ def point_cloud(
     if bad := int((~good).sum()):
         first = place(int(np.argmin(good)) + 1)
         left_out = (
-            f"{bad:,} of {len(points):,} points of {path.name} are left out, because a coordinate is NaN, infinite or "
-            f"beyond {MAX_COORDINATE:g}; the first is {first}.",
+            f"{bad:,} of {len(points):,} points of {path.parent.name}/{path.name} are left out, because a coordinate "
+            f"is NaN, infinite or beyond {MAX_COORDINATE:g}; the first is {first}.",
         )
     points, others = points[good], np.delete(columns[good], at, axis=1)
     if len(points) < LEAST_POINTS:

@@ -248,6 +248,11 @@ def _of_folder(path: Path) -> Iterator[Form]:
     clouds = cloud_folder.match(path)
     if clouds:
         yield _of_cloud_folder(path, clouds)
+    elif loose := [file for file in path.iterdir() if file.is_file() and _of_cloud(file) is not None]:
+        one = f"{len(loose):,} point cloud{'s' * (len(loose) != 1)} without class folders"
+        name = f"{one}; posenc run points takes a folder with a folder of clouds for each class"
+        clouds = f"its files hold points, as {min(loose).name}"
+        yield Form(name, clouds, ())
     for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
         if kind == "meshes" and clouds:
             continue

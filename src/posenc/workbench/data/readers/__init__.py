@@ -6,6 +6,7 @@
     match     reason why the reader reads a path, as "it ends in .jsonl"; "" if it does not
     inspect   record of the data, from names and headers alone
     read      the data: documents, labeled images or clouds
+    OTHERWISE True for a reader of what no other reader of its kind matches; the others need no such name
 
 The modules are found by walking this folder. The name of a module, with hyphens, is the value of ``--format``.
 """
@@ -91,7 +92,10 @@ def matching(path: Path, kind: str) -> dict[str, str]:
     Returns:
         Format to the reason why its reader reads the path.
     """
-    return {name: reason for name, reader in readers(kind).items() if (reason := reader.match(path))}
+    known = readers(kind)
+    found = {name: reason for name, reader in known.items() if (reason := reader.match(path))}
+    special = {name: reason for name, reason in found.items() if not getattr(known[name], "OTHERWISE", False)}
+    return special or found
 
 
 def find_reader(path: Path, kind: str, form: str | None = None) -> tuple[Reader, str]:

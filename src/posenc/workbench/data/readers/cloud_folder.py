@@ -86,13 +86,21 @@ class CloudFolder:
         return [file for part in self.parts.values() for each in part for file in each]
 
 
+def conversion(path: Path) -> str:
+    """Sentence on a file of clouds whose form is not read, with a conversion."""
+    ending = path.suffix.lower()
+    return f"{ending} is not read. Convert it: {CONVERSIONS[ending].format(path.stem)}"
+
+
 def match(path: Path) -> str:
     """Match folders with at least two class folders of clouds or meshes."""
     if not path.is_dir():
         return ""
     classes, _ = _layout(path)
     endings = {file.suffix.lower() for parts in classes.values() for files in parts.values() for file in files}
-    known = sorted(endings & ({*ENDINGS, *CONVERSIONS} - {".txt", ".csv"}))
+    known = list[str]()
+    if endings & ({*ENDINGS, *CONVERSIONS} - {".txt", ".csv"}):
+        known = sorted(endings & {*ENDINGS}) or sorted(endings & {*CONVERSIONS})
     if not known and any(point_table.has_points(file) for file in _first_tables(classes)):
         known = sorted(endings & {".txt", ".csv"})
     return f"its class folders have {', '.join(known)}" if known and len(classes) > 1 else ""
@@ -287,7 +295,7 @@ def inspect_file(path: Path) -> CloudFile:
     """A file with its form and its number of points. Raises UserFileError if it is neither a cloud nor a mesh."""
     ending = path.suffix.lower()
     if ending in CONVERSIONS:
-        raise UserFileError(f"{ending} is not read. Convert it: {CONVERSIONS[ending].format(path.stem)}")
+        raise UserFileError(conversion(path))
     if ending in MESHES:
         return CloudFile(path, MESH)
     reader = next((each for each in READERS if ending in each.ENDINGS), None)

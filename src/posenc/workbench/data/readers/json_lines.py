@@ -21,6 +21,8 @@ KIND = "text"
 OPTIONS: tuple[str, ...] = ("field", "val", "tokenizer")
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson")
 MEMORY_FACTOR = 30
+SHOWN = 40
+"""Signs of a value that an error shows."""
 
 
 def match(path: Path) -> str:
@@ -58,9 +60,11 @@ def read(path: Path, options: ReadingOptions) -> Documents:
             raise UserFileError(f"{path}, line {number}: {unknown('field', field, row)} It has {', '.join(row)}.")
         text = row[field]
         if not isinstance(text, str):
+            others = [name for name, value in row.items() if isinstance(value, str)]
+            remedy = f", or name another: --field {others[0]}" if others else ""
+            value = msgspec.json.encode(text).decode()[:SHOWN]
             raise UserFileError(
-                f"{path}, line {number}: the field {field!r} is {type(text).__name__}, not text. Name another: "
-                f"--field {next((name for name, value in row.items() if isinstance(value, str)), 'NAME')}"
+                f"{path}, line {number}: the field {field!r} is {value}, not text. Leave this line out{remedy}."
             )
         if text:
             documents.append(text)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
-from posenc.workbench.data.readers import fasta, json_lines, parquet, token_ids
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
@@ -15,6 +14,7 @@ from posenc.workbench.files import user_files
 FORM = "text"
 KIND = "text"
 OPTIONS: tuple[str, ...] = ("val", "tokenizer")
+OTHERWISE = True
 TABLES = (".csv", ".tsv", ".json", ".csv.gz", ".tsv.gz", ".json.gz")
 """Endings of files whose text stands among other things."""
 MEMORY_FACTOR = 24
@@ -22,8 +22,8 @@ MEMORY_FACTOR = 24
 
 
 def match(path: Path) -> str:
-    """Match every file that no other reader of files matches."""
-    if path.is_dir() or any(other.match(path) for other in (fasta, json_lines, parquet, token_ids)):
+    """Match every file. Readers of the same kind that match it too come first (``OTHERWISE``)."""
+    if path.is_dir():
         return ""
     return (
         "its name ends like no other form"

@@ -92,8 +92,13 @@ def _of_array(path: Path) -> NDArray[np.integer[Any]]:
 def _checked(path: Path, ids: NDArray[np.integer[Any]]) -> NDArray[np.integer[Any]]:
     if ids.min() < 0 or ids.max() > LARGEST:
         at = int(np.flatnonzero((ids < 0) | (ids > LARGEST))[0])
+        remedy = (
+            "Save the ids of a tokenizer, which count from 0."
+            if path.suffix.lower() == ".npy"
+            else "If the ids have another type, name it: --dtype uint16"
+        )
         raise UserFileError(
             f"{path} has ids from {ids.min()} to {ids.max()}; an id is from 0 to {LARGEST:,}. The first that is not is "
-            f"number {at:,}, {ids[at]:,}. If the ids have another type, name it: --dtype uint16"
+            f"id {at + 1:,}, {ids[at]:,}. {remedy}"
         )
     return ids

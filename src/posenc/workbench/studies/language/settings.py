@@ -130,9 +130,10 @@ def _contents(store: Store, stored: StoredText) -> str:
         whole = load_text(store.root, stored)
     except ValueError:
         return f"The text has {stored.vocabulary:,} different {stored.unit}."
-    begins = f'begins "{" ".join(whole.decode(whole.tokens[:EXCERPT]).split())} .."'
+    begins = f'begins "{text.printable(" ".join(whole.decode(whole.tokens[:EXCERPT]).split()))} .."'
     listed = text.vocabulary_phrase(whole)
-    sentence = f"The text has {len(whole.vocabulary)} different {stored.unit} and {begins}."
+    used, known = text.distinct_tokens(whole), len(whole.vocabulary)
+    sentence = f"The text has {used:,} different {stored.unit}{f' of {known:,}' if used < known else ''} and {begins}."
     if listed:
         sentence += f" Its {'most frequent' if stored.unit in ('words', 'subwords') else 'vocabulary'}: {listed}."
     if whole.most is not None:

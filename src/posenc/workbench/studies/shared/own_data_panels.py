@@ -23,8 +23,8 @@ RULE = (
     "Each variant was trained with the full number of steps and again with half of it. The sign of a difference is "
     "stated if three things hold. The 95% interval at the full budget excludes 0. Twice the difference at the full "
     "budget minus the difference at half the budget has the same sign (column: projected). Both variants are above "
-    "chance at half the budget; a control that stays at chance counts as finished. The intervals are not corrected for "
-    "multiple comparisons."
+    "chance at half the budget; a control that stays at chance counts as finished, and its own change is 0 in the "
+    "projected difference. The intervals are not corrected for multiple comparisons."
 )
 SPLIT_BY_SEED = (
     "Every seed has other held-out items, so the interval is that of Nadeau and Bengio (2003): the variance of the "

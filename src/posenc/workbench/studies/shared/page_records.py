@@ -61,8 +61,22 @@ def sentences(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
     Returns:
         One sentence for each record, then sentences on what the data lack.
     """
+    specs = list(specs)
     records = records_of(store, specs)
-    return (*dict.fromkeys(map(describe, records)), *notes(records))
+    return (*dict.fromkeys(map(describe, records)), *notes(records), *_other_names(store, specs))
+
+
+def _other_names(store: Store, specs: Iterable[RunSpec]) -> tuple[str, ...]:
+    """Sentences on data of the user that the store has results of under another name or form."""
+    pairs = ((store.record_named_by(spec), store.record_of(spec)) for spec in specs)
+    return tuple(
+        dict.fromkeys(
+            f"{given.name} has the same contents as {kept.name}. Finished results of {kept.name} count, and the page "
+            "keeps this name."
+            for given, kept in pairs
+            if given is not None and kept is not None and given.own and given.name != kept.name
+        )
+    )
 
 
 def named_by(store: Store, records: Sequence[DatasetRecord], source: str) -> str:

@@ -91,8 +91,19 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
                 require_memory(WORKER_BYTES + study.cost.memory(specs[0]), f"training {variant}", study.cost.smaller)
             for spec in (*specs, *sweep.values()):
                 planned.setdefault((spec.identity, spec.condition, variant), spec)
+    _refuse_unread_source(study, request, {spec.condition for spec in planned.values()})
     same = repeated(list(planned.values()), request.schemes or (), _named(study, request))
     return [spec for spec in planned.values() if spec.variant not in same]
+
+
+def _refuse_unread_source(study: Study, request: Request, conditions: set[str]) -> None:
+    """Raise ValueError for a file that no run of a request reads."""
+    read = (study.condition(study_condition(full_budget_of(label) or label)).takes_file for label in conditions)
+    if request.source is not None and conditions and not any(read):
+        raise ValueError(
+            f"no run reads {request.source}: the panels {', '.join(panels_of(study, request))} have data of their own. "
+            "Leave the file out, or ask for other panels."
+        )
 
 
 def _named(study: Study, request: Request) -> set[str]:

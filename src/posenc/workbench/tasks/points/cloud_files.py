@@ -106,6 +106,8 @@ def list_clouds(folder: str | Path) -> CloudFolder:
         UserFileError: It is a file, or has fewer than two classes of clouds or meshes.
     """
     folder = Path(folder)
+    if folder.exists() and not folder.is_dir() and folder.suffix.lower() in cloud_folder.CONVERSIONS:
+        raise UserFileError(f"{folder}: {cloud_folder.conversion(folder)}")
     if folder.exists() and not folder.is_dir():
         raise UserFileError(
             f"{folder} is one file, and the study classifies clouds of at least two classes. Give a folder with a "
@@ -158,7 +160,10 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
             errors = [(name, why) for name, why in left_out if missing[0] in Path(name).parts]
             usual = Counter(why for _, why in errors).most_common(1)  # of different errors the most frequent
             first = next((f"{name}: {why}" for name, why in errors if why == usual[0][0]), "")
-            raise UserFileError(f"no cloud of {missing[0]}{inside} in {folder} can be read. The first error: {first}")
+            named = "" if reading.features in (None, "none") else f" For none, leave --features {reading.features} out."
+            raise UserFileError(
+                f"no cloud of {missing[0]}{inside} in {folder} can be read. The first error: {first.strip('.')}.{named}"
+            )
     everything = [cloud for part in parts.values() for cloud in part]
     notes = (*listed.left_out, *left_out_sentences(left_out), *_left_out_points(everything))
     scale = _common_scale(everything) if reading.scale == "keep" else None

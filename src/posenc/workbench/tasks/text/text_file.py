@@ -102,6 +102,16 @@ class Text:
         return len(self.vocabulary) if self.most is None else min(self.most, len(self.vocabulary)) + 1
 
 
+def distinct_tokens(text: Text) -> int:
+    """Number of different tokens that a text has. Its vocabulary may have more, as that of bytes."""
+    return len(torch.unique(text.tokens))
+
+
+def printable(text: str) -> str:
+    """Escape the characters of a text that change a terminal, and those that show nothing."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
 def vocabulary_phrase(text: Text) -> str:
     """List the vocabulary of a text: all characters, ids by size, or the most frequent words or subwords.
 
