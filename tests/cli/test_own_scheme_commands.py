@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -151,3 +154,25 @@ def test_a_scheme_that_no_study_can_prepare_is_a_sentence_with_its_file(
         said = capsys.readouterr().err
         assert said.startswith("posenc: the scheme of other.py:Other fails at the positions of this study: TypeError")
         assert "`posenc check other.py` says what to mend." in said
+
+
+@pytest.mark.full
+def test_the_model_of_an_own_scheme_is_loaded_and_exported_with_its_file(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_bias(here / "my_bias.py")
+    (here / "book.txt").write_text("to be or not to be, that is the question. " * 60)
+    small = ("epochs=2", "window=8", "max_multiple=2", "dim=16", "targets=16", "depth=1", "hidden=16")
+    words = [word for each in small for word in ("--set", each)]
+    assert run("run", "language", "book.txt", "--schemes", "my_bias.py", "--seeds", "0", "--jobs", "1", *words) == 0
+    page = html.unescape(Path(capsys.readouterr().out.splitlines()[-1]).read_text())
+    line = re.search(r"model = posenc\.load\('runs', run='(\w+)', schemes=\['my_bias\.py:MyBias'\]\)", page)
+    assert line is not None
+    assert f"posenc export {line[1]} --to FILE --schemes my_bias.py:MyBias, with FILE ending in" in page
+    load = "import posenc; model = posenc.load('runs', run={!r}{}); print(model.run_spec.seed)"
+    fresh = [sys.executable, "-c", load.format(line[1], ", schemes=['my_bias.py:MyBias']")]
+    assert subprocess.run(fresh, capture_output=True, text=True, check=True).stdout == "0\n"
+    without = subprocess.run([*fresh[:2], load.format(line[1], "")], capture_output=True, text=True, check=False)
+    assert "Pass the scheme with the code of the run: schemes=[..] in Python" in without.stderr
+    assert run("export", line[1], "--to", "a.safetensors", "--schemes", "my_bias.py") == 0
+    assert Path("a.safetensors").stat().st_size > 1000

@@ -247,7 +247,9 @@ def test_a_run_of_a_pack_names_the_command_that_trains_it(tmp_path: Path) -> Non
     (packed,) = pack(store, tmp_path / "packs")
     merged = Store(tmp_path / "merged")
     merge(merged, packed)
-    with pytest.raises(ValueError, match=r"packs hold none\. .*trains it with them: posenc run globe --out NEW$"):
+    with pytest.raises(
+        ValueError, match=r"packs hold none\. .*trains it with them: posenc run globe --preset quick --out NEW$"
+    ):
         posenc.load(merged.root, variant="xyz", seed=1)
 
 

@@ -20,6 +20,7 @@ def export(
     preset: str | None = None,
     source: Annotated[str | None, arg(metavar="NAME|PATH")] = None,
     size: int | None = None,
+    schemes: Annotated[tuple[str, ...] | None, arg(metavar="NAME ..")] = None,
     out: Path = Path("runs"),
     force: bool = False,
 ) -> int:
@@ -52,6 +53,7 @@ def export(
         source: Data of the run: name, NAME-DIGEST, or path of the file or folder.
         size: Longest side of a picture in pixels (without it that of the fitted image), lattice points per axis of a
             mesh, or side of a turntable in pixels.
+        schemes: Your own schemes that the model has: my_scheme.py, a class of the file, or mypkg.bias:MyBias.
         out: The store.
         force: Replace the file if it exists. A link or a device is never replaced.
     """
@@ -62,6 +64,6 @@ def export(
     from posenc.workbench.run_export import export_run
 
     names = {"study": study, "variant": variant, "seed": seed, "condition": condition, "preset": preset}
-    path = export_run(out, to, run=run, **names, source=source, size=size, force=force)
+    path = export_run(out, to, run=run, **names, source=source, size=size, force=force, schemes=schemes)
     print(f"{path}  {path.stat().st_size:,} bytes")
     return 0

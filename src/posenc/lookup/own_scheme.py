@@ -111,8 +111,8 @@ def find(name: str) -> type[Scheme] | None:
     module = sys.modules.get(PACKAGE + name.strip())
     if module is None and re.fullmatch(rf"\w+_[0-9a-f]{{{DIGITS}}}", name):
         raise ValueError(
-            f"{name} is a scheme of your own, and no code is read from a store. Pass the scheme: schemes=[..] in "
-            "Python, --schemes FILE.py on the command line."
+            f"{name} is a scheme of your own, and no code is read from a store. Pass the scheme with the code of the "
+            "run: schemes=[..] in Python, --schemes FILE.py on the command line."
         )
     return None if module is None else vars(module)[name.strip()]
 

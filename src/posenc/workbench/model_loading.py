@@ -16,11 +16,12 @@ from torch import nn
 from posenc.lookup.name_suggestion import plain_name, unknown
 from posenc.workbench import studies
 from posenc.workbench.report.number_format import join_words
+from posenc.workbench.request_options import SchemeOfRun, scheme_names
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.run_description import find_run
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored import Damage, Stored, StoreError
-from posenc.workbench.studies.shared import page_records
+from posenc.workbench.studies.shared import changes, page_records
 from posenc.workbench.studies.shared.declarations import MAIN, full_budget_of
 from posenc.workbench.studies.shared.lr_sweep import study_condition
 from posenc.workbench.studies.shared.stored_model import trained_module
@@ -40,6 +41,7 @@ def load(
     preset: str | None = None,
     source: str | Path | None = None,
     run: str | None = None,
+    schemes: Sequence[SchemeOfRun] | None = None,
 ) -> nn.Module:
     """Load the trained model of one run.
 
@@ -71,6 +73,8 @@ def load(
         preset: Preset of the run. Default: the only one.
         source: Data of the run: name, NAME-DIGEST6 or path of the file or folder. Default: the only data.
         run: First digits of the identity of the run, as ``posenc results`` prints them, in place of all names.
+        schemes: Your own schemes that the model has, as ``posenc.workbench.run`` takes them, with the code that they
+            had then: no code is read from a store.
 
     Returns:
         The module.
@@ -93,6 +97,7 @@ def load(
         there is no variant 'fourier'. They have xyz.
     """
     opened = Store(store, create=False)
+    scheme_names(schemes)  # makes their code available
     names = {"study": study, "preset": preset, "variant": variant, "seed": seed, "condition": condition}
     return model_of(opened, choose_run(opened, names, source, run))
 
@@ -261,7 +266,9 @@ def refuse_without_weights(study: Study, stored: Stored) -> None:
     if study.stored_model is None:
         raise StoreError(f"{what} has no weights: the runs of {study.name} store none.")
     if not stored.has_weights:
-        again = f"{command} --out NEW" if command.startswith("posenc ") else f"posenc run {quote(study.name)} --out NEW"
+        options = changes.options(study.presets, changes.request_of(stored.spec.preset))
+        plain = " ".join(("posenc run", quote(study.name), "--preset", stored.spec.preset.split()[0], *options))
+        again = f"{command if command.startswith('posenc run ') else plain} --out NEW"
         raise StoreError(
             f"{what} has no weights: it came from a pack, and packs hold none. The command that trains it with them: "
             f"{again}"

@@ -7,7 +7,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from posenc.workbench.model_loading import choose_run, model_of
 from posenc.workbench.report import animation
 from posenc.workbench.report.number_format import join_words
 from posenc.workbench.report.raster_image import encode_png
+from posenc.workbench.request_options import SchemeOfRun, scheme_names
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored import Stored
 from posenc.workbench.studies.shared.stored_model import ColoredMesh, StoredModel
@@ -55,6 +56,7 @@ def export_run(
     source: str | Path | None = None,
     size: int | None = None,
     force: bool = False,
+    schemes: Sequence[SchemeOfRun] | None = None,
 ) -> Path:
     """Write one stored run to a file, as ``posenc export`` does. The suffix of the file decides its content.
 
@@ -78,6 +80,7 @@ def export_run(
         size: Longest side of a picture in pixels, lattice points per axis of a mesh, or side of a turntable in pixels.
             Default: those of the fitted image; those of the study.
         force: True to replace the file if it exists. A link or a device is never replaced.
+        schemes: Your own schemes that its model has, with the code that they had in the run.
 
     Returns:
         The file.
@@ -101,6 +104,7 @@ def export_run(
         forms = join_words([f"{name} ({content})" for name, content in FORMS.items()])
         raise ValueError(f"{path} has no suffix that names a form. Write one of {forms}.")
     refuse_output(path, force)
+    scheme_names(schemes)  # makes their code available
     names = {"study": study, "preset": preset, "variant": variant, "seed": seed, "condition": condition}
     stored = choose_run(opened, names, source, run)
     declared = studies.find(stored.spec.study).stored_model

@@ -69,7 +69,9 @@ def note(store: Store, labels: Iterable[str]) -> list[OwnSchemeRecord]:
         folder = store.root / FOLDER
         folder.mkdir(exist_ok=True)
         write_whole(folder / f"{name}.py", code.encode())
-        record = _read(store, name) or _checked(name)
+        record, source = _read(store, name) or _checked(name), own_scheme.source(name)
+        if source is not None and source.path is not None:  # the same code may have been read from another file before
+            record = msgspec.structs.replace(record, source=source.name)
         write_whole(folder / f"{name}.json", msgspec.json.encode(record))
         records.append(record)
     return records

@@ -7,6 +7,7 @@ from shlex import quote
 
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel, Preformatted, Text
+from posenc.workbench.storage import own_scheme_records
 from posenc.workbench.storage.stored import Stored
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
@@ -40,15 +41,19 @@ def loading_panel(declared: StoredModel | None, data: PageData) -> Panel | None:
         if metric
         else "First run"
     )
+    sources = [record.source for record in own_scheme_records.records_of(data.store, [spec.variant])]
+    schemes = f", schemes={sources!r}" if sources else ""
+    flags = f" --schemes {' '.join(map(quote, sources))}" if sources else ""
     lines = (
         "import posenc",
-        f"model = posenc.load({str(data.store.root)!r}, run={spec.identity[:DIGITS]!r})",
+        f"model = posenc.load({str(data.store.root)!r}, run={spec.identity[:DIGITS]!r}{schemes})",
         "print(model.convention)",
     )
     sentences = (f"{best}: {spec.variant}{condition}, seed {spec.seed}. These lines load it in evaluation mode.",)
     out = "" if str(data.store.root) == "runs" else f" --out {quote(str(data.store.root))}"
     command = (
-        f"As a file: posenc export {spec.identity[:DIGITS]} --to FILE{out}, with FILE ending in {_endings(declared)}."
+        f"As a file: posenc export {spec.identity[:DIGITS]} --to FILE{flags}{out}, with FILE ending in "
+        f"{_endings(declared)}."
     )
     blocks = (Text(sentences), Preformatted("\n".join(lines)), Text((declared.convention(spec), command)))
     return Panel(TITLE, blocks)
