@@ -10,7 +10,7 @@ import pytest
 from own_scheme_files import write_bias, write_package
 from posenc import check
 from posenc.lookup import own_files, scheme_text
-from posenc.lookup.name_suggestion import unknown_variant
+from posenc.lookup.name_suggestion import unknown, unknown_variant
 from posenc.lookup.scheme_reference import Reference, has_reference, installed, references, split_view
 
 pytestmark = pytest.mark.bare
@@ -199,3 +199,9 @@ def test_a_class_without_prepare_is_named_and_left_out(here: Path, capsys: pytes
     path.write_text(f"from posenc import Scheme\n{UNFINISHED}")
     with pytest.raises(ValueError, match=r"defines no scheme\. Its class Half lacks its method `prepare`\. Subclass"):
         own_files.schemes_of_file(path)
+
+
+def test_a_module_without_a_class_is_told_how_to_name_one() -> None:
+    known = ("RoPE", "ALiBi")
+    assert "Did you mean a class of a module, mypkg.bias:CLASS?" in unknown("encoding", "mypkg.bias", known)
+    assert "CLASS" not in unknown("encoding", "foxx", known)

@@ -247,10 +247,21 @@ def test_a_run_of_a_pack_names_the_command_that_trains_it(tmp_path: Path) -> Non
     (packed,) = pack(store, tmp_path / "packs")
     merged = Store(tmp_path / "merged")
     merge(merged, packed)
-    with pytest.raises(
-        ValueError, match=r"packs hold none\. .*trains it with them: posenc run globe --preset quick --out NEW$"
-    ):
+    with pytest.raises(ValueError, match=r"packs hold none\. .*trains it with them: posenc run globe --out NEW$"):
         posenc.load(merged.root, variant="xyz", seed=1)
+
+
+def test_a_run_of_a_pack_without_a_command_names_its_preset_and_settings(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    spec = RunSpec(
+        study="globe", variant="xyz", seed=1, preset="standard lr=0.5", procedure="globe.train",
+        entry="nowhere:train", settings={},
+    )  # fmt: skip
+    store.finish(spec, RunResult(metrics={"rmse": 0.5}), {"seconds": 1.0}, {"command": "__main__.py run globe"})
+    (packed,) = pack(store, tmp_path / "packs")
+    merge(merged := Store(tmp_path / "merged"), packed)
+    with pytest.raises(ValueError, match=r": posenc run globe --preset standard --set lr=0\.5 --out NEW$"):
+        posenc.load(merged.root)
 
 
 @pytest.mark.full

@@ -46,6 +46,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     near = nearest_names(name, known)
     if kind in (ENCODING, VARIANT) and name[:LONGEST].isidentifier() and Path(f"{name[:LONGEST]}.py").is_file():
         near = [f"the file {name}.py"]
+    if kind == ENCODING and all(part.isidentifier() for part in name[:LONGEST].split(".")) and "." in name:
+        near = [f"a class of a module, {name}:CLASS"]
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
     listed = f" The encodings are {', '.join(known)}." if kind == ENCODING else ""
     return f"there is no {kind} {name!r}.{hint}{listed}"

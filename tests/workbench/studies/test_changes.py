@@ -100,6 +100,7 @@ def test_wrong_names_and_values_are_refused_with_the_possible_ones():
     assert refused("nmar", epoch=4).startswith("there is no setting 'epoch'. Did you mean epochs")
     assert "weight_decay" in refused("nmar", weight_dekay=0)
     assert refused("gridpe", size=4).endswith("named 'size': recipes.size, augmentation.size. Name one of them.")
+    assert changed("image-fit", size=96) == changed("image-fit", longest_side=96) != changed("image-fit")
     message = refused("nmar", optimizer="adamm")
     assert message.startswith("there is no optimizer 'adamm'. Did you mean ")
     assert message.endswith("Choose one of adamw, adam, sgd.")

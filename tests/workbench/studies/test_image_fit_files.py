@@ -34,7 +34,7 @@ def test_an_image_is_decoded_once_for_all_variants(tmp_path, monkeypatch, photo,
     specs = STUDY.plan(request, store)
     assert len(specs) == 18
     assert seen == [photo]
-    assert "photo.png has 52 x 40 pixels and is fitted with 48 x 37." in capsys.readouterr().out
+    assert "photo.png has 52 x 40 pixels. Runs with a longest side of 48 pixels fit 48 x 37." in capsys.readouterr().out
     assert {tuple(spec.settings["size"]) for spec in specs} == {(37, 48)}
     assert [spec.identity for spec in STUDY.plan(request, store)] == [spec.identity for spec in specs]
     assert seen == [photo]

@@ -30,7 +30,7 @@ STUDY = Study(
     name="image-fit",
     question="Which encoding fits an image best?",
     lead="A field predicts the color at each position of an image. Encodings with matched parameter counts are trained "
-    "for the same time, or for the same number of steps where pixels are held out.",
+    "for the same time, or for the same number of steps where a panel or a setting asks for steps.",
     takes="an image",
     data={"photos": "photographs, needed unless FILE is given"},
     presets=PRESETS,

@@ -23,7 +23,7 @@ from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.training.config import EVALUATION_FRACTIONS
 
 SCORE = Score("PSNR", "dB")
-STEPS = Score("Steps in the same time", "steps", higher=None)
+STEPS = Score("Training steps", "steps", higher=None)
 STRIP_SIDE = 96
 """Pixels per side of an image in a strip, and of a frame if there are several photographs."""
 MAX_FRAMES = 6

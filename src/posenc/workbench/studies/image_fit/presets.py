@@ -61,7 +61,12 @@ class ImagePreset(Preset):
     smaller_parameters: tuple[int, ...] = (15_000, 60_000)
     training: TrainingConfig = FIELD_TRAINING
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"training.epochs": "steps", "training.batch": "batch", "training.seconds": "seconds"}
+        {
+            "training.epochs": "steps",
+            "training.batch": "batch",
+            "training.seconds": "seconds",
+            "size": "longest_side",
+        }
     )
 
     @property

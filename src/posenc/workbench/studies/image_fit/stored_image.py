@@ -83,7 +83,10 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
         if smaller.shape != pixels.shape:
             (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]
-            print(f"{source.name} has {width:,} x {height:,} pixels and is fitted with {narrow:,} x {low:,}.")
+            print(
+                f"{source.name} has {width:,} x {height:,} pixels. Runs with a longest side of {longest_side:,} pixels "
+                f"fit {narrow:,} x {low:,}."
+            )
         record = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
         record |= {"digest": digest_of_pixels(pixels), "before": pixels.shape}
         write_whole(record_path, json.dumps(record).encode())

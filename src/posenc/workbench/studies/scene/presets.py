@@ -54,7 +54,12 @@ class ScenePreset(Preset):
     held_out: int
     training: TrainingConfig = FIELD_TRAINING
     aliases: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"training.epochs": "steps", "training.batch": "rays", "training.seconds": "seconds"}
+        {
+            "training.epochs": "steps",
+            "training.batch": "rays",
+            "training.seconds": "seconds",
+            "size": "longest_side",
+        }
     )
 
     @property

@@ -144,6 +144,9 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
     if not any(each is not None and each.known for each in differences.values()):
         why = f"from one {scores.over}" if any(differences.values()) else f"without a {scores.over} in common"
         which = "Highest" if scores.higher else "Lowest"
+        equal = [best, *(other for other in others if scores.means[other] == scores.means[best])]
+        if len(equal) > 1:
+            return f"{heading}: inconclusive {why}. {which} mean: {join_words(equal)} alike, {scores.size(best)}."
         means = f"{which} mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
         return f"{heading}: inconclusive {why}. {means}."
     close = [other for other in others if not scores.better(best, other)]
