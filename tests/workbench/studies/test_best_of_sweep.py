@@ -48,8 +48,8 @@ def test_variants_that_cannot_be_told_apart_are_both_named() -> None:
 def test_one_seed_or_one_variant_is_never_called_the_best() -> None:
     one_seed = best_variant({"a": {0: 10.0}, "b": {0: 9.5}}, metric="PSNR", unit="dB")
     assert one_seed == "Best: inconclusive from one seed. Highest mean: a, PSNR 10.00 dB; second: b, PSNR 9.50 dB."
-    tied = best_variant({"a": {0: 0.5}, "b": {0: 0.5}, "c": {0: 0.4}}, metric="accuracy")
-    assert tied == "Best: inconclusive from one seed. Highest mean: a and b alike, accuracy 0.500."
+    tied = best_variant({"a": {0: 0.5}, "b": {0: 0.5}, "c": {0: 0.4}}, metric="accuracy", unit="")
+    assert tied == "Best: inconclusive from one seed. Highest mean: a and b alike, accuracy 0.50."
     assert "without a seed in common" in best_variant({"a": {0: 10.0}, "b": {1: 9.5}}, metric="PSNR", unit="dB")
     assert "a is the only trained variant with results" in best_variant(
         {"a": {0: 10.0, 1: 11.0}}, metric="PSNR", unit="dB"

@@ -203,7 +203,7 @@ def test_from_plan_to_page_and_on_after_a_stop(tmp_path, fashion, small):
         "one centered piece of clothing",
     ):
         assert said in page
-    assert STUDY.verdict(request, store, specs)[0].startswith("Inconclusive for the ViT: gridpe against learned")
+    assert STUDY.verdict(request, store, specs)[0].startswith("Inconclusive for the ViT after 2 steps: gridpe against")
     assert {u.identity for u in STUDY.stored(studies.Request(preset="quick", data=fashion), store)} == {
         u.identity for u in specs
     }

@@ -40,7 +40,7 @@ def headline(data: PageData) -> str:
         compared = {label: by_label[label] for label in commonly_plotted(data, condition) if label in by_label}
         if compared:
             title = CONDITIONS[condition].title
-            answers.append(_answer(compared, title))
+            answers.append(_answer(compared, f"{title} {data.budget(condition)}".strip()))
             best.append(
                 best_variant(compared, metric="accuracy", unit="", where=f"for the {title}", digits=3, bounds=SHARE)
             )

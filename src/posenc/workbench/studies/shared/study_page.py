@@ -14,7 +14,7 @@ from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_by_paper import publication_heading
-from posenc.workbench.report.claims_table import claims_table
+from posenc.workbench.report.claims_table import claims_table, count_verdicts, judge_claims
 from posenc.workbench.report.data_panel import data_panel, notes
 from posenc.workbench.report.live_page import LivePage, snapshot_path
 from posenc.workbench.report.own_schemes_panel import failed_contracts, own_schemes_panel
@@ -38,6 +38,7 @@ from posenc.workbench.studies.shared.position_views import view_in
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
 
+CLAIMS_TITLE = "Published claims at this scale"
 DEFAULT_FOLDER = "runs"
 """Folder of a store unless --out names another."""
 
@@ -107,9 +108,12 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     limits = (*limits, *notes(page_records.records_of(store, specs)), *failed_contracts(own_schemes))
     limits = (*limits, *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
-    panels = [summary_panel(study.answer(data), own_data_page.judged_predictions(study, data), limits)]
+    judged = bool(study.claims) and not (own or record is not None)
+    answer = (*study.answer(data), *(_counted_claims(study, data) if judged else ()))
+    panels = [summary_panel(answer, own_data_page.judged_predictions(study, data), limits)]
     drawn = {name: study.panels[name].draw(data) for name in names}
     titles = {name: some[0].title for name, some in drawn.items() if some}
+    panels += [_claims(study, data, titles)] if judged else []
     panels += drawn.pop(study.first_panel, []) if own else []
     panels += own_data_page.own_data_panels(study, data, names) if own else []
     panels += [panel for some in drawn.values() for panel in some]
@@ -123,12 +127,8 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     panels += [each for each in settings if each]
     if beside := () if changed else tuple(study.published(request.preset, data.rows)):
         panels.append(Panel("Published results of the same models", beside))
-    if study.claims and (own or record is not None):
+    if study.claims and not judged:
         panels.append(own_data_page.unjudged_claims(study))
-    elif study.claims:
-        shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
-        claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
-        panels.append(claims_table(claims, data.rows, title="Published claims at this scale", caption=_by_paper(study)))
     described = data_panel(page_records.records_of(store, specs))
     panels += [each for each in (loading_panel(study.stored_model, data), described) if each]
     panels.append(_provenance(study, data, names, failures))
@@ -140,6 +140,18 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     )
     shown = (*data.done, *(spec for spec in data.repeated if store.finished(spec.identity)))
     return page_file.with_runs(page, shown)
+
+
+def _counted_claims(study: Study, data: PageData) -> tuple[str, ...]:
+    """Sentence that counts the verdicts on the published claims, which are judged below."""
+    return (f"{CLAIMS_TITLE}: {count_verdicts(judge_claims(study.claims, data.rows))}.",)
+
+
+def _claims(study: Study, data: PageData, titles: Mapping[str, str]) -> Panel:
+    """The published claims with their verdicts; each names its panel by the title that it has on the page."""
+    shown = {name: titles.get(name, f"panel {name}, not on this page") for name in study.panels}
+    claims = [dataclasses.replace(each, panel=shown.get(each.panel, each.panel)) for each in study.claims]
+    return claims_table(claims, data.rows, title=CLAIMS_TITLE, caption=_by_paper(study))
 
 
 def _by_paper(study: Study) -> str:
