@@ -23,21 +23,25 @@ def look(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("docs.jsonl").write_text('{"text": "to be"}\n{"text": ""}\n')
+    Path("docs.jsonl").write_text('{"text": "to be' + " to be" * 9 + '"}\n{"text": ""}\n')
     assert look(capsys, "docs.jsonl") == (
         "docs.jsonl is read as JSON Lines, because it ends in .jsonl.\n"
-        "  5 characters, 5 of them different; documents 1, field text\n"
+        "  59 characters, 5 of them different; documents 1, field text\n"
         "  vocabulary: ' beot'\n"
-        "  begins: 'to be'\n"
+        "  begins: 'to be to be to be to be to be to be to be to be to be to be'\n"
         "  Left out: 1 lines with an empty text\n"
-        "  posenc run language docs.jsonl\n"
+        "  posenc run language docs.jsonl --set window=2\n"  # at quick a window has 64 tokens
     )
+    Path("one.txt").write_text("aaa" * 1000)
+    printed = look(capsys, "one.txt")
+    assert "As it is, no study takes it: one.txt has 3,000 characters, and all are 'a'" in printed
+    assert "posenc run" not in printed
     np.arange(50, dtype="<u2").tofile("train.bin")
     assert "add --dtype bytes" in look(capsys, "train.bin")
     printed = look(capsys, "train.bin", "--dtype", "uint16")
     assert "50 tokens, 50 of them different; dtype uint16" in printed
     assert "and 10 more" in printed
-    assert printed.endswith("  posenc run language train.bin --dtype uint16\n")
+    assert printed.endswith("  posenc run language train.bin --dtype uint16 --set window=2\n")
 
 
 TABLE = "a,b,c\n" + "".join(f"{n % 3},{n % 7},{n % 5}\n" for n in range(20))
@@ -77,7 +81,7 @@ def test_arrays_are_told_apart_by_their_names(tmp_path: Path, monkeypatch, capsy
 
 def test_mixed_files_have_a_line_for_each_form(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in {"a.png": "x", "b.csv": TABLE, "c.txt": "x"}.items():
+    for name, text in {"a.png": "x", "b.csv": TABLE, "c.txt": "to be " * 200}.items():
         Path(name).write_text(text)
     printed = look(capsys, ".")
     assert [line.split()[2] for line in printed.splitlines() if line.startswith("  posenc run ")] == [
@@ -119,6 +123,18 @@ def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -
     open_mesh = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), "f": np.array([[0, 1, 2], [0, 1, 3]])}
     np.savez("open.npz", **open_mesh)
     assert "--panels occupancy" in look(capsys, "open.npz")
+    flat = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), "f": np.array([[0, 1, 2], [1, 3, 2]])}
+    np.savez("flat.npz", **flat)
+    printed = look(capsys, "flat.npz")
+    assert "As it is, no study takes it: flat.npz encloses no volume" in printed
+    assert "posenc run" not in printed
+    corners = np.array([[x, y, z] for x in (0.0, 1) for y in (0.0, 1) for z in (0.0, 1)])
+    sides = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4]]  # without the side z = 1
+    faces = [[a, b, c] for w, x, y, z in sides for a, b, c in ((w, x, y), (w, y, z))]
+    np.savez("box.npz", v=corners, f=np.array(faces))
+    printed = look(capsys, "box.npz")
+    assert "so it has no signed distance" in printed
+    assert printed.endswith("  posenc run shape-fit box.npz --panels occupancy\n")
     for name in ("a", "b"):
         Path("pets", name).mkdir(parents=True)
         Path("pets", name, "1.png").write_bytes(b"x")

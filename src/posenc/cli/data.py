@@ -156,8 +156,10 @@ def look(
     for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())
-        if not _describe(form, path, stated, flags):
+        more = _describe(form, path, stated, flags)
+        if more is None:
             continue
+        flags += more
         if form.kind == "places" and target is None:
             flags += f" --target {quote(data_description.example_target(path, _of_kind(stated, form.kind)))}"
         for study in form.studies:
@@ -165,38 +167,36 @@ def look(
     return 0
 
 
-def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> bool:
-    """Print what a form of data holds. False if no study takes it."""
-    where = form.within or path
+def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> str | None:
+    """Print what a form of data holds. Further flags of its command, which it needs; None if no study takes it."""
+    where, printed = form.within or path, data_description.printed
     if form.studies == ("language",):
-        for line in data_description.text_lines(path, _of_kind(stated, "text")):
-            print(f"  {line}")
-        return True
+        text, documents = data_description.read_text(path, _of_kind(stated, "text"))
+        return printed(lambda: data_description.text_lines(path, text, documents))
     if form.kind == "clouds":
         for line in (*data_description.cloud_lines(path), data_description.unread("clouds", "points", path, flags)):
             print(f"  {line}")
-        return True
+        return ""
     if form.kind == "images":
-        if not data_description.printed(lambda: data_description.record_lines(where, "images", stated)):
-            return False
-        if form.contents != "arrays":
+        found = printed(lambda: data_description.record_lines(where, "images", stated))
+        if found is not None and form.contents != "arrays":
             print(f"  {data_description.unread('images', form.studies[0], where, flags)}")
-        return True
+        return found
     if form.kind == "graphs":
-        return data_description.printed(lambda: data_description.record_lines(where, "graphs", stated))
+        return printed(lambda: data_description.record_lines(where, "graphs", stated))
     if form.kind == "places":
-        return data_description.printed(lambda: data_description.place_lines(where, _of_kind(stated, "places")))
+        return printed(lambda: data_description.place_lines(where, _of_kind(stated, "places")))
     if form.kind == "series":
-        return data_description.printed(lambda: data_description.series_lines(where, _of_kind(stated, "series")))
+        return printed(lambda: data_description.series_lines(where, _of_kind(stated, "series")))
     for line in form.lines:
         print(f"  {line}")
     if form.contents == "recordings":
-        return data_description.printed(lambda: data_description.recording_lines(where))
+        return printed(lambda: data_description.recording_lines(where))
     if form.contents == "mesh":
-        return data_description.printed(lambda: data_description.mesh_lines(where))
+        return printed(lambda: data_description.mesh_lines(where))
     if form.contents:
         print(f"  {data_description.unread(form.contents, form.studies[0], where)}")
-    return True
+    return ""
 
 
 def _of_kind(stated: dict[str, str], kind: str) -> dict[str, str]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from posenc.workbench.request_checks import READING_OPTIONS
 
+if TYPE_CHECKING:
+    from posenc.workbench.data.documents import Documents
+    from posenc.workbench.tasks.text import Text
+
+Lines = Generator[str, None, str | None]
+"""Lines on data, and further flags of their command."""
 CLASSES_SHOWN = 20
 """Classes whose counts are printed."""
+SHORTEST_WINDOW = 2
+"""Shortest window that a command for a short text names, in tokens."""
 EXCERPT = 60
 """Tokens of the beginning of a text that are printed."""
 UNREAD: Mapping[str, str] = {
@@ -37,7 +46,7 @@ def unread(kind: str, study: str, path: Path, flags: str = "") -> str:
     return f"{UNREAD[kind]}: posenc run {study} {quote(str(path))}{flags} --dry-run"
 
 
-def record_lines(path: Path, kind: str, stated: Mapping[str, str]) -> Iterator[str]:
+def record_lines(path: Path, kind: str, stated: Mapping[str, str]) -> Lines:
     """Parts, classes and options of images.
 
     Args:
@@ -64,23 +73,67 @@ def record_lines(path: Path, kind: str, stated: Mapping[str, str]) -> Iterator[s
     yield from record.left_out
 
 
-def text_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
-    """Counts, vocabulary and beginning of a text, which is read whole.
+def read_text(path: Path, stated: Mapping[str, str]) -> tuple[Text, Documents]:
+    """Read a text, as the study language does.
 
     Args:
         path: File or folder.
         stated: Options of the reader.
 
-    Yields:
-        The lines.
+    Returns:
+        Its tokens and its documents.
     """
     from posenc.workbench.data.readers import read_documents
     from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.tasks.text import distinct_tokens, named_tokenizer, tokenize_documents, vocabulary_phrase
+    from posenc.workbench.tasks.text import named_tokenizer, tokenize_documents
 
     options = ReadingOptions(**stated)  # type: ignore[arg-type]  # the parser has checked them
     tokenizer, documents = named_tokenizer(options.tokenizer), read_documents(path, options)
-    text = tokenize_documents(documents, tokenizer)
+    return tokenize_documents(documents, tokenizer), documents
+
+
+def text_flags(path: Path, text: Text) -> str:
+    """Flag of the command for a text that is too short for the windows of quick.
+
+    Args:
+        path: File or folder.
+        text: The text.
+
+    Returns:
+        The flag, such as " --set window=8"; "" for a long text.
+
+    Raises:
+        ValueError: The text is of one token, or too short for any window.
+    """
+    from posenc.workbench.studies.language.presets import PRESETS
+    from posenc.workbench.studies.language.stored_text import refuse_one_token, split_text
+
+    refuse_one_token(text, path)
+    window = usual = PRESETS["quick"].window
+    while True:
+        try:
+            split_text(text, window, 0)
+        except ValueError:
+            if window == SHORTEST_WINDOW:
+                raise
+            window //= 2
+        else:
+            return "" if window == usual else f" --set window={window}"
+
+
+def text_lines(path: Path, text: Text, documents: Documents) -> Lines:
+    """Counts, vocabulary and beginning of a text.
+
+    Args:
+        path: File or folder.
+        text: Its tokens.
+        documents: Its documents.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.tasks.text import distinct_tokens, vocabulary_phrase
+
     used, known = distinct_tokens(text), len(text.vocabulary)
     counts = f"{len(text.tokens):,} {text.unit}, {used:,} of them different"
     counts += f", of a vocabulary of {known:,}" if used < known else ""
@@ -92,6 +145,7 @@ def text_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
         yield f"{'most frequent' if text.unit in ('words', 'subwords') else 'vocabulary'}: {listed}"
     yield f"begins: {text.decode(text.tokens[:EXCERPT])!r}"
     yield from documents.left_out
+    return text_flags(path, text)
 
 
 def cloud_lines(path: Path) -> Iterator[str]:
@@ -117,7 +171,7 @@ def cloud_lines(path: Path) -> Iterator[str]:
     yield from record.left_out
 
 
-def recording_lines(path: Path) -> Iterator[str]:
+def recording_lines(path: Path) -> Lines:
     """Counts of recordings, which are read whole as the study masked reads them.
 
     Args:
@@ -145,7 +199,7 @@ def recording_lines(path: Path) -> Iterator[str]:
         yield found.note
 
 
-def series_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
+def series_lines(path: Path, stated: Mapping[str, str]) -> Lines:
     """Counts, columns and steps of a table of series, which is read whole.
 
     Args:
@@ -167,7 +221,7 @@ def series_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
     yield from table.left_out
 
 
-def place_lines(path: Path, stated: Mapping[str, str]) -> Iterator[str]:
+def place_lines(path: Path, stated: Mapping[str, str]) -> Lines:
     """Rows, coordinates, target and features of a table of places, which is read whole.
 
     Args:
@@ -214,7 +268,7 @@ def example_target(path: Path, stated: Mapping[str, str]) -> str:
     return next((name for name in reversed(others) if has_numbers(cells.column(name))), others[-1])
 
 
-def mesh_lines(path: Path) -> Iterator[str]:
+def mesh_lines(path: Path) -> Lines:
     """Size of a mesh, which is read whole, and the panel that a mesh without an inside needs.
 
     Args:
@@ -223,23 +277,37 @@ def mesh_lines(path: Path) -> Iterator[str]:
     Yields:
         The lines.
     """
-    from posenc.workbench.tasks.shapes import read_shape
+    from posenc.workbench.studies.shape_fit.stored_shape import no_volume
+    from posenc.workbench.tasks.shapes import has_inside, read_shape
 
     mesh = read_shape(path).mesh
     yield f"{len(mesh.vertices):,} vertices, {len(mesh.faces):,} faces"
-    if not mesh.watertight:
-        yield (
-            f"{mesh.open_edges:,} of its edges do not join two faces that agree on the outside, so it has no signed "
-            f"distance. Fit the occupancy: posenc run shape-fit {quote(str(path))} --panels occupancy"
-        )
+    if not has_inside(mesh):
+        raise ValueError(no_volume(path.name))
+    if mesh.watertight:
+        return ""
+    yield (
+        f"{mesh.open_edges:,} of its edges do not join two faces that agree on the outside, so it has no signed "
+        "distance, and its occupancy is fitted"
+    )
+    return " --panels occupancy"
 
 
-def printed(lines: Callable[[], Iterator[str]]) -> bool:
-    """Print lines below the form of the data. False if no study can take them, which the last line says."""
+def printed(lines: Callable[[], Lines]) -> str | None:
+    """Print lines below the form of the data.
+
+    Args:
+        lines: Makes the lines; it may return further flags of the command.
+
+    Returns:
+        The flags, or "". None if no study can take the data, which the last line says.
+    """
+    made = lines()
     try:
-        for line in lines():
-            print(f"  {line}")
+        while True:
+            print(f"  {next(made)}")
+    except StopIteration as end:
+        return end.value or ""
     except ValueError as error:
         print(f"  As it is, no study takes it: {error}")
-        return False
-    return True
+        return None

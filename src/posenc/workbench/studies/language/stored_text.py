@@ -92,7 +92,7 @@ def store_text(
     tokenizer = text.named_tokenizer(reading.tokenizer)
     documents = read_documents(path, reading)
     tokenized = text.tokenize_documents(documents, tokenizer)
-    _refuse_one_token(tokenized, path)
+    refuse_one_token(tokenized, path)
     splits = split_text(tokenized, window, 0 if by_seed else None)
     while (max_multiple + 1) * window > len(splits.test):
         max_multiple //= 2
@@ -113,8 +113,16 @@ def store_text(
     return stored, counts, StoredRecords(root).add(described, path)
 
 
-def _refuse_one_token(tokenized: text.Text, path: Path) -> None:
-    """Raise ValueError for a text of one token, which every model predicts."""
+def refuse_one_token(tokenized: text.Text, path: Path) -> None:
+    """Refuse a text of one token, which every model predicts.
+
+    Args:
+        tokenized: The text.
+        path: Its file or folder.
+
+    Raises:
+        ValueError: All its tokens are equal.
+    """
     if len(tokenized.tokens) and bool((tokenized.tokens == tokenized.tokens[0]).all()):
         count, only = len(tokenized.tokens), tokenized.decode(tokenized.tokens[:1])
         units = f"{count:,} {tokenized.unit}, and all are" if count > 1 else f"one token ({tokenized.unit}), which is"

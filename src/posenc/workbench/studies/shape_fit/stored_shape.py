@@ -49,10 +49,7 @@ def store_points(
     if not (path.exists() and record_path.exists()):
         shape = shapes.read_shape(source)
         if not shapes.has_inside(shape.mesh):
-            raise ValueError(
-                f"{source.name} encloses no volume: no point has a winding number above 1/2, as inside a solid. A "
-                "field of it would be compared with nothing. Give a closed mesh, or thicken this one to a solid first."
-            )
+            raise ValueError(no_volume(source.name))
         refuse(shape.mesh.open_edges)
         count = sizes.uniform + sizes.near + 2 * sizes.held
         print(f"Computing the distances of {count:,} points to the {len(shape.mesh.faces):,} faces of {source.name}.")
@@ -64,6 +61,14 @@ def store_points(
     contents = contents_digest((source,), source, root / "data" / "file-digests.json")
     described = shapes.shape_record(source, contents, sizes, open_edges=record["open_edges"], own=own)
     return record | {"dataset": StoredRecords(root).add(described, source)}
+
+
+def no_volume(name: str) -> str:
+    """Sentence on a mesh without an inside, by the name of its file."""
+    return (
+        f"{name} encloses no volume: no point has a winding number above 1/2, as inside a solid. A field of it would "
+        "be compared with nothing. Give a closed mesh, or thicken this one to a solid first."
+    )
 
 
 def load_points(root: Path, name: str) -> shapes.SamplePool:
