@@ -64,6 +64,6 @@ def test_a_page_on_ones_own_image_judges_no_claims_of_papers(tmp_path, monkeypat
     report = runner.run(specs, store, runner.InProcess(), emit=lambda event: None)
     assert report.exit_code == 0, report.failed
     page = STUDY.page(request, store, specs, {}).read_text()
-    assert "They are not judged on your data after this training: grids suit fitting one image" in page
+    assert "They are not judged on your data." in page
     assert "Published claims at this scale" not in page
     assert "upheld" not in page.lower()

@@ -77,7 +77,7 @@ def test_from_a_users_text_to_a_page(tmp_path: Path, own_text: Path, small: pres
         "Loss by encoding", "Loss of encodings and n-gram baselines", "Loss by context length",
         "Generated text and its speed", "Learned starts at 0 and stops at 7", "Learning curves",
         "Frequency of each token after each other token (counted)", "15 different characters",
-        "rope below nope in loss at the training length", "They are not judged on your data after this training: ",
+        "rope below nope in loss at the training length", "They are not judged on your data.",
     ):  # fmt: skip
         assert text.lower() in page.lower()
     headline, *further = STUDY.verdict(request, store, specs)

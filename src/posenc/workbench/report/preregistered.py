@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from posenc.measure.statistics import Estimate
 from posenc.workbench.report.estimators import difference, difference_across_conditions
 from posenc.workbench.report.number_format import count, decimals, interval, signed_number
-from posenc.workbench.report.page import Finding, Findings, Panel, Text, Tone
+from posenc.workbench.report.page import Finding, Findings, Panel, Table, Text, Tone
 from posenc.workbench.report.result_rows import Row
 
 WORDS: dict[Tone, str] = {
@@ -97,7 +97,11 @@ def not_run(schemes: Sequence[str]) -> str:
 
 
 def summary_panel(
-    answer: Sequence[str], findings: Sequence[Finding], limits: Sequence[str], title: str = "Verdict"
+    answer: Sequence[str],
+    findings: Sequence[Finding],
+    limits: Sequence[str],
+    title: str = "Verdict",
+    names: Table | None = None,
 ) -> Panel:
     """First panel of a page: the answer, the predictions and the limits of the results.
 
@@ -106,11 +110,13 @@ def summary_panel(
         findings: Judged predictions.
         limits: Sentences on the scope of the results.
         title: Title of the panel.
+        names: What the names of the variants stand for.
 
     Returns:
         The panel.
     """
-    blocks: list[Text | Findings] = [Text(tuple(answer[:1]), headline=True)]
+    blocks: list[Text | Findings | Table] = [Text(tuple(answer[:1]), headline=True)]
+    blocks += [names] if names else []
     blocks += [Text(tuple(answer[1:]))] if len(answer) > 1 else []
     if findings:
         note = "In brackets: 95% t-intervals of paired differences, not corrected for multiple comparisons."

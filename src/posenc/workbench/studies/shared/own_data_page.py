@@ -106,15 +106,6 @@ def unjudged_claims(study: Study) -> Panel:
     Returns:
         The panel.
     """
-    names = "; ".join(claim.name for claim in study.claims)
-    return Panel(
-        "Published claims",
-        (
-            Text(
-                (
-                    f"This study judges {count(len(study.claims), 'published claim')} on the data and at the budgets "
-                    f"that docs/claims.md names. They are not judged on your data after this training: {names}.",
-                )
-            ),
-        ),
-    )
+    counted = count(len(study.claims), "published claim")
+    where = f"docs/claims.md judges {counted} on the data and at the budgets that it names."
+    return Panel("Published claims", (Text((f"{where} They are not judged on your data.",)),))

@@ -34,6 +34,7 @@ from posenc.workbench.studies.shared.loading_panel import loading_panel
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.position_views import view_in
+from posenc.workbench.studies.shared.variant_names import names_table
 
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
@@ -110,7 +111,9 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     own = on_own_data(data) and bool(study.compared(data))
     judged = bool(study.claims) and not (own or record is not None)
     answer = (*study.answer(data), *(_counted_claims(study, data) if judged else ()))
-    panels = [summary_panel(answer, own_data_page.judged_predictions(study, data), limits)]
+    calls = _calls(data)
+    names_of_variants = names_table(calls, own_schemes)
+    panels = [summary_panel(answer, own_data_page.judged_predictions(study, data), limits, names=names_of_variants)]
     drawn = {name: study.panels[name].draw(data) for name in names}
     titles = {name: some[0].title for name, some in drawn.items() if some}
     panels += [_claims(study, data, titles)] if judged else []
@@ -121,7 +124,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
         _conditions(study, data),
         sweep_panel(store, data.repeated),
         embedding_scale_panel(data),
-        calls_panel(_calls(data), _views(study, data)),
+        calls_panel(calls, _views(study, data)),
         own_schemes_panel(own_schemes),
     )
     panels += [each for each in settings if each]
