@@ -58,8 +58,9 @@ def spread_by_distance(scheme: Scheme, distances: int, *, heads: int = 1, draws:
 def mean_attention(scheme: Scheme, tokens: int, *, heads: int = 1, draws: int = DRAWS) -> Tensor:
     """Compute the mean attention weights of tokens on a line over random content, with a causal mask for one axis.
 
-    Queries and keys are independent standard normal vectors, scaled as in attention; the rows of an embedding are
-    added to both. The first head is returned. The random numbers have seed 0.
+    In each draw all tokens have one content: queries and keys are one vector of standard normal entries, to which the
+    rows of an embedding are added. Logits are divided by the root of the width, as in attention. The block's input,
+    which some biases read, differs from token to token. The random numbers have seed 0.
 
     Args:
         scheme: the scheme.
@@ -68,7 +69,7 @@ def mean_attention(scheme: Scheme, tokens: int, *, heads: int = 1, draws: int = 
         draws: number of random contents.
 
     Returns:
-        Weights ``(N, N)`` of queries and keys.
+        Weights ``(N, N)`` of queries and keys, of the first head.
 
     Raises:
         ValueError: the range of the scheme is too short.
@@ -80,13 +81,12 @@ def mean_attention(scheme: Scheme, tokens: int, *, heads: int = 1, draws: int = 
         where = scheme.prepare(pos)
         rows = scheme.embed(where) if "embed" in scheme.claims.sites else None
         width = (scheme.head_width or WIDTH) if rows is None else rows.shape[-1]
-        q, k, v = torch.randn(3, draws, heads, pos.count, width, generator=generator, dtype=torch.float64).unbind()
+        content = torch.randn(draws, 1, 1, width, generator=generator, dtype=torch.float64)
+        q = content.expand(draws, heads, pos.count, width) + (0.0 if rows is None else rows)
         x = torch.randn(draws, pos.count, getattr(scheme, "dim", 1), generator=generator, dtype=torch.float64)
-        if rows is not None:
-            q, k = q + rows, k + rows
         mask = causal_mask(pos.count, pos.count, None, torch.device("cpu")) if pos.axes == 1 else None
         kept = scheme.keep(x, where) if "bias" in scheme.claims.sites else None
         _, weights = attend_with_weights(
-            q, k, v, scheme, where, where, scheme.relate(where, where), kept=kept, mask=mask, scale=1 / math.sqrt(width)
+            q, q, q, scheme, where, where, scheme.relate(where, where), kept=kept, mask=mask, scale=1 / math.sqrt(width)
         )
     return weights[:, 0].mean(0)

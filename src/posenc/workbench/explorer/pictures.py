@@ -6,6 +6,7 @@ Every value comes from the encoding itself, by the functions of ``posenc.measure
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -192,7 +193,9 @@ def stretch(shown: Shown) -> list[Drawing]:
     found = wavelengths(shown.scheme) or []
     schemes = {"as chosen": shown.scheme}
     calls = stretched(shown.call, len(found), shown.factor, shown.trained)
-    schemes |= {name: make_shown(call) for name, call in calls.items()}
+    for name, call in calls.items():
+        with contextlib.suppress(ValueError):  # a scheme that takes plain frequencies has no attention factor
+            schemes[name] = make_shown(call)
     waves, logits = list[Drawing](), list[Drawing]()
     distances = torch.linspace(0, round(shown.factor * shown.trained), 129, dtype=torch.float64).round().unique()
     for name, scheme in schemes.items():
@@ -214,7 +217,7 @@ def attention_of_queries(shown: Shown) -> list[Drawing]:
     weights = mean_attention(shown.scheme, pos.count, heads=shown.heads, draws=CONTENTS)
     causal = ", causal mask" if pos.axes == 1 else ""
     place = {"first": float(pos.coords[0, 0]), "step": step}
-    title = f"Mean weights of {CONTENTS} random contents, first head{causal}"
+    title = f"Mean weights over {CONTENTS} contents, first head{causal}"
     found = _matrix(title, "key position", "query position", weights, place, place)
     return [{**found, "form": "rows", "value": "attention weight"}]
 
@@ -276,7 +279,8 @@ PICTURES: Mapping[str, Picture] = {
     ),
     "attention": Picture(
         "Attention of one query",
-        "Queries and keys are random vectors, to which the rows of an embedding are added. The dial chooses the query.",
+        "All tokens have one random content, to which the rows of an embedding are added. The weights are means over "
+        "contents. The dial chooses the query.",
         attention_of_queries,
     ),
     "far": Picture(

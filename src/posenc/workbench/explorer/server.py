@@ -68,7 +68,7 @@ class Explorer(ThreadingHTTPServer):
         found = {f"/{name}": (ASSETS / name).read_bytes() for name in ("explorer.css", *SCRIPTS[:-1])}
         found["/page.css"] = COLORS.read_bytes()
         found["/schemes.js"], found["/"] = self.script.encode(), local_page().encode()
-        return {path: (TYPES[path.rpartition(".")[2] if "." in path else "html"], body) for path, body in found.items()}
+        return {path: (path.rpartition(".")[2] if "." in path else "html", body) for path, body in found.items()}
 
 
 def local_page() -> str:

@@ -228,7 +228,7 @@ const posencExplorer = (() => {
       input.addEventListener("input", () => { change(Number(input.value)); redraw(picture.name); writeHash(); });
       return make("label", {}, words, input);
     };
-    if (picture.name === "map") return [dial("query, rows", state.place[0], (value) => { state.place[0] = value; }), dial("query, columns", state.place[1], (value) => { state.place[1] = value; })];
+    if (picture.name === "map") return [dial("row of the query", state.place[0], (value) => { state.place[0] = value; }), dial("column of the query", state.place[1], (value) => { state.place[1] = value; })];
     return picture.name === "attention" ? [dial("query", state.query, (value) => { state.query = value; })] : [];
   }
 

@@ -31,7 +31,7 @@ const posencPlots = (() => {
   function number(value) {
     if (value === null) return "masked";
     const size = Math.abs(value);
-    if (size !== 0 && (size < 0.001 || size >= 100000)) return value.toExponential(1).replace("+", "");
+    if (size !== 0 && (size < 0.001 || size >= 10000)) return value.toExponential(1).replace(".0e", "e").replace("+", "");
     return String(Number(value.toPrecision(3)));
   }
 
@@ -121,13 +121,13 @@ const posencPlots = (() => {
   }
 
   /** Cells as one path for each level of color. */
-  function cells(svg, values, low, high, outline) {
+  function cells(svg, values, low, high, outline, crisp = true) {
     const levels = Array.from({ length: LEVELS + 1 }, () => []);
     values.forEach((value, index) => {
       if (value !== null) levels[Math.round(((value - low) / (high - low || 1)) * LEVELS)].push(outline(index));
     });
     levels.forEach((paths, level) => {
-      if (level && paths.length) svg.append(element("path", { d: paths.join(""), fill: "var(--first)", "fill-opacity": (level / LEVELS).toFixed(3) }));
+      if (level && paths.length) svg.append(element("path", { d: paths.join(""), fill: "var(--first)", "fill-opacity": (level / LEVELS).toFixed(3), "shape-rendering": crisp ? "crispEdges" : "auto" }));
     });
   }
 
@@ -141,7 +141,10 @@ const posencPlots = (() => {
   }
 
   function placed(axis, count) {
-    return (index) => number(axis.first + axis.step * Math.round(index * (count - 1)));
+    return (index) => {
+      const value = axis.first + axis.step * Math.round(index * (count - 1));
+      return number(Math.abs(value) < Math.abs(axis.step) * 1e-6 ? 0 : value);  // a sum of steps is rarely exactly 0
+    };
   }
 
   function matrix(drawing, values = unpack(drawing.values)) {
@@ -232,7 +235,7 @@ const posencPlots = (() => {
           return at(depth < 0 && size ? [right / size, up / size] : [right, up]);  // beyond the edge: onto the edge
         });
         return `M${points.join("L")}Z`;
-      });
+      }, false);
       svg.append(text(middle, TOP + 2 * radius + 16, side ? "other side" : "side of the query", { "text-anchor": "middle" }));
     });
     mark(svg, radius + 6, TOP + radius);
