@@ -164,6 +164,9 @@ def _turn(scheme: Scheme) -> float | None:
 
 def values_by_position(shown: Shown) -> list[Drawing]:
     """Channels of the embedding, or of a transformed vector of ones, by position; of a bias its logits."""
+    if (sites := shown.scheme.claims.sites) <= {"mix"}:
+        where = f"it acts at {', '.join(sites)}" if sites else "it acts nowhere"
+        raise ValueError(f"{shown.name} changes no logits: {where}.")
     far = reachable_distance(shown.scheme, TOKENS)
     pos, step = line_positions(shown.scheme, far)
     first = float(pos.coords[0, 0])
