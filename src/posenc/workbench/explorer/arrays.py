@@ -1,4 +1,4 @@
-"""Arrays as JSON: curves as numbers of six digits, maps as 16-bit whole numbers between their ends."""
+"""Arrays as JSON: curves as numbers of six digits, maps as 12-bit whole numbers between their ends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-LEVELS = 65534
-"""Largest 16-bit number of a value; the next one, 65535, is a missing value."""
+LEVELS = 4094
+"""Largest number of a value, of 12 bits; the next one, 4095, is a missing value. A map is drawn with 24 levels of color,
+and further bits could not be compressed."""
 
 
 def curve(values: Iterable[float | None] | Tensor) -> list[float | None]:
@@ -28,13 +29,13 @@ def curve(values: Iterable[float | None] | Tensor) -> list[float | None]:
 
 
 def packed(values: Tensor) -> dict[str, Any]:
-    """Pack a map: each value is rounded to one of 65,535 steps between the smallest and the largest value.
+    """Pack a map: each value is rounded to one of 4,095 values between the smallest and the largest value.
 
     Args:
         values: The map, of any shape; NaN is a missing value.
 
     Returns:
-        Shape, smallest and largest value, and the 16-bit numbers, little-endian, as base64.
+        Shape, smallest and largest value, and the numbers, 16 bits each, little-endian, as base64.
     """
     found = values.detach().double().numpy()
     there = np.isfinite(found)

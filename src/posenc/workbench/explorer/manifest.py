@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,12 +79,13 @@ def array_file(shown: Configuration) -> str:
         shown: The encoding.
 
     Returns:
-        A classic script that hands them to the page.
+        A classic script that hands them to the page: JSON, compressed by zlib, as base64.
     """
     made = make(shown.call, shown.kind)
     code = "" if shown.kind is not None else code_of(shown.call)
     content = {"code": code, "pictures": {name: draw(made, name) for name in PICTURES}}
-    return f"posencExplorer.receive({_json(shown.key)}, {_json(content)});\n"
+    data = base64.b64encode(zlib.compress(_json(content).encode(), 9)).decode("ascii")
+    return f"posencExplorer.receive({_json(shown.key)}, {_json(data)});\n"
 
 
 def write_site_files(folder: Path, kinds: Iterable[type[Scheme]] | None = None) -> int:

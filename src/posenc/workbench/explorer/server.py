@@ -125,6 +125,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "posenc", ""
     timeout = SILENCE
+    disable_nagle_algorithm = True  # else the body waits some 40 ms for the browser to acknowledge the headers
 
     @property
     def explorer(self) -> Explorer:

@@ -101,8 +101,10 @@ const posencExplorer = (() => {
     });
   }
 
-  /** Arrays of a file of the site. */
-  function receive(key, content) {
+  /** Arrays of a file of the site: JSON, compressed by zlib, as base64. */
+  async function receive(key, text) {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const content = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
     arrived.set(key, content);
     waiting.get(key)?.(content);
     waiting.delete(key);

@@ -5,7 +5,7 @@ const posencPlots = (() => {
   const WIDTH = 340, LEFT = 52, RIGHT = 10, TOP = 8;
   const COLORS = ["var(--first)", "var(--second)", "var(--third)", "var(--fourth)"];
   const DASHES = ["", "6 3", "2 2"];
-  const LEVELS = 24, MISSING = 65535, STEPS = 65534;
+  const LEVELS = 24, MISSING = 4095, STEPS = 4094;
 
   function element(name, attributes = {}, ...children) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -18,7 +18,7 @@ const posencPlots = (() => {
     return element("text", { x, y, ...attributes }, String(words));
   }
 
-  /** Values of a packed map: 16-bit numbers between the smallest and the largest value; null where one is missing. */
+  /** Values of a packed map: 12-bit numbers between the smallest and the largest value; null where one is missing. */
   function unpack(map) {
     const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0));
     const view = new DataView(bytes.buffer);
