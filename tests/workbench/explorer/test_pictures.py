@@ -16,7 +16,7 @@ from posenc.measure.distance_decay import logit_by_distance, logit_on_plane, pai
 from posenc.measure.grid_cells import firing_maps
 from posenc.positions import grid, sequence, sphere
 from posenc.schemes import catalogue
-from posenc.workbench.explorer.arrays import LEVELS, curve, packed, unpacked
+from posenc.workbench.explorer.arrays import COARSE, curve, packed, unpacked
 from posenc.workbench.explorer.configurations import Configuration, configurations
 from posenc.workbench.explorer.manifest import array_file, write_site_files
 from posenc.workbench.explorer.pictures import DISTANCES, PICTURES, PLANE, TOKENS, draw, make
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.bare
 
 def close(found: dict, wanted: np.ndarray) -> None:
     """A packed map has the values, to one of its steps."""
-    step = (found["high"] - found["low"]) / LEVELS
+    step = (found["high"] - found["low"]) / (2 ** found["bits"] - 2)
     np.testing.assert_allclose(unpacked(found), wanted, atol=0.51 * step, rtol=0)
 
 
@@ -37,6 +37,7 @@ def test_packed_maps_keep_their_ends_and_missing_values() -> None:
     assert (found["low"], found["high"]) == (-3.0, 7.25)
     close(found, values.numpy())
     assert np.isnan(unpacked(packed(torch.full((2,), math.nan)))).all()
+    close(packed(values, COARSE), values.numpy())
     close(packed(torch.full((3,), 2.5)), np.full(3, 2.5))
     assert curve([1 / 3, None, math.inf, math.nan]) == [0.333333, None, None, None]
 
@@ -58,10 +59,10 @@ def test_a_map_on_a_plane_has_the_logits_of_every_query() -> None:
     side = 2 * PLANE + 1
     values = unpacked(found["values"]).reshape(-1, side, side)
     middle = values[found["queries"].index([PLANE, PLANE])]
-    np.testing.assert_allclose(middle, np.array(logit_on_plane(shown.scheme, PLANE)), atol=1e-3)
+    np.testing.assert_allclose(middle, np.array(logit_on_plane(shown.scheme, PLANE)), atol=3e-3)
     number = found["queries"].index([0, 4])
     there = pair_logits(shown.scheme, grid(side, side), torch.tensor([4]))[0, 0, 0].reshape(side, side)
-    np.testing.assert_allclose(values[number], there.numpy(), atol=1e-3)
+    np.testing.assert_allclose(values[number], there.numpy(), atol=3e-3)
     assert not found["globe"]
 
 
@@ -77,7 +78,7 @@ def test_a_map_on_the_globe_does_not_depend_on_the_unit(unit: str) -> None:
     rows = scheme.embed(scheme.prepare(places))
     rows = rows / rows.norm(dim=-1, keepdim=True)
     wanted = (rows[row * len(lon) + column] @ rows.T).detach().numpy()
-    np.testing.assert_allclose(unpacked(found["values"])[5], wanted, atol=1e-3)
+    np.testing.assert_allclose(unpacked(found["values"])[5], wanted, atol=3e-3)
 
 
 def test_values_are_channels_or_logits() -> None:

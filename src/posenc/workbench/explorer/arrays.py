@@ -1,4 +1,4 @@
-"""Arrays as JSON: curves as numbers of six digits, maps as 12-bit whole numbers between their ends."""
+"""Arrays as JSON: curves as numbers of six digits, maps as whole numbers between their ends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-LEVELS = 4094
-"""Largest number of a value, of 12 bits; the next one, 4095, is a missing value. A map is drawn with 24 levels of color,
-and further bits could not be compressed."""
+FINE, COARSE = 12, 8
+"""Bits of a number. A map is drawn with 24 levels of color, so its numbers have few bits and are compressed well."""
 
 
 def curve(values: Iterable[float | None] | Tensor) -> list[float | None]:
@@ -28,26 +27,24 @@ def curve(values: Iterable[float | None] | Tensor) -> list[float | None]:
     return [None if value is None or not math.isfinite(value) else float(f"{value:.6g}") for value in numbers]
 
 
-def packed(values: Tensor) -> dict[str, Any]:
-    """Pack a map: each value is rounded to one of 4,095 values between the smallest and the largest value.
+def packed(values: Tensor, bits: int = FINE) -> dict[str, Any]:
+    """Pack a map: each value is rounded to one of ``2^bits - 1`` values from the smallest to the largest one.
 
     Args:
         values: The map, of any shape; NaN is a missing value.
+        bits: ``FINE`` or ``COARSE``.
 
     Returns:
-        Shape, smallest and largest value, and the numbers, 16 bits each, little-endian, as base64.
+        Shape, bits, smallest and largest value, and whole numbers as base64: bytes, or pairs of bytes, little-endian.
+        The largest number of that many bits is a missing value.
     """
-    found = values.detach().double().numpy()
+    found, most = values.detach().double().numpy(), 2**bits - 2
     there = np.isfinite(found)
     low, high = (float(found[there].min()), float(found[there].max())) if there.any() else (0.0, 0.0)
-    steps = np.rint((np.where(there, found, low) - low) / ((high - low) or 1.0) * LEVELS)
-    numbers = np.where(there, steps, LEVELS + 1).astype("<u2")
-    return {
-        "shape": list(found.shape),
-        "low": low,
-        "high": high,
-        "data": base64.b64encode(numbers.tobytes()).decode("ascii"),
-    }
+    steps = np.rint((np.where(there, found, low) - low) / ((high - low) or 1.0) * most)
+    numbers = np.where(there, steps, most + 1).astype("<u2" if bits == FINE else "u1")
+    data = base64.b64encode(numbers.tobytes()).decode("ascii")
+    return {"shape": list(found.shape), "bits": bits, "low": low, "high": high, "data": data}
 
 
 def unpacked(found: dict[str, Any]) -> np.ndarray:
@@ -59,6 +56,7 @@ def unpacked(found: dict[str, Any]) -> np.ndarray:
     Returns:
         The values, NaN where one is missing.
     """
-    numbers = np.frombuffer(base64.b64decode(found["data"]), "<u2").reshape(found["shape"]).astype(np.float64)
-    values = found["low"] + numbers / LEVELS * (found["high"] - found["low"])
-    return np.where(numbers > LEVELS, np.nan, values)
+    most, kind = 2 ** found["bits"] - 2, "<u2" if found["bits"] == FINE else "u1"
+    numbers = np.frombuffer(base64.b64decode(found["data"]), kind).reshape(found["shape"]).astype(np.float64)
+    values = found["low"] + numbers / most * (found["high"] - found["low"])
+    return np.where(numbers > most, np.nan, values)

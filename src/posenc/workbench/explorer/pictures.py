@@ -32,7 +32,7 @@ from posenc.measure.grid_cells import firing_maps
 from posenc.measure.stretched_frequencies import stretched, takes_schedule, wavelengths
 from posenc.positions import sphere
 from posenc.scheme import Scheme
-from posenc.workbench.explorer.arrays import curve, packed
+from posenc.workbench.explorer.arrays import COARSE, curve, packed
 from posenc.workbench.explorer.options import FACTOR, TRAINED
 
 Drawing = dict[str, Any]
@@ -153,7 +153,15 @@ def similarity_map(shown: Shown) -> list[Drawing]:
     start = 1 if form["globe"] else 0
     asked = torch.cartesian_prod(torch.arange(start, shape[0], every), torch.arange(start, shape[1], every))
     logits = pair_logits(scheme, pos, asked[:, 0] * shape[1] + asked[:, 1], heads=shown.heads)[0, 0]
-    return [{**form, **ends, "title": "Logits of the first head", "queries": asked.tolist(), "values": packed(logits)}]
+    return [
+        {
+            **form,
+            **ends,
+            "title": "Logits of the first head",
+            "queries": asked.tolist(),
+            "values": packed(logits, COARSE),
+        }
+    ]
 
 
 def _turn(scheme: Scheme) -> float | None:

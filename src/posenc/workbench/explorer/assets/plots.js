@@ -5,7 +5,7 @@ const posencPlots = (() => {
   const WIDTH = 340, LEFT = 52, RIGHT = 10, TOP = 8;
   const COLORS = ["var(--first)", "var(--second)", "var(--third)", "var(--fourth)"];
   const DASHES = ["", "6 3", "2 2"];
-  const LEVELS = 24, MISSING = 4095, STEPS = 4094;
+  const LEVELS = 24;
 
   function element(name, attributes = {}, ...children) {
     const node = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -18,13 +18,13 @@ const posencPlots = (() => {
     return element("text", { x, y, ...attributes }, String(words));
   }
 
-  /** Values of a packed map: 12-bit numbers between the smallest and the largest value; null where one is missing. */
+  /** Values of a packed map: whole numbers between the smallest and the largest value; null where one is missing. */
   function unpack(map) {
-    const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0));
-    const view = new DataView(bytes.buffer);
-    return Array.from({ length: bytes.length / 2 }, (_, index) => {
-      const step = view.getUint16(2 * index, true);
-      return step === MISSING ? null : map.low + (step / STEPS) * (map.high - map.low);
+    const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0)), view = new DataView(bytes.buffer);
+    const wide = map.bits > 8, most = 2 ** map.bits - 2;
+    return Array.from({ length: wide ? bytes.length / 2 : bytes.length }, (_, index) => {
+      const step = wide ? view.getUint16(2 * index, true) : bytes[index];
+      return step > most ? null : map.low + (step / most) * (map.high - map.low);
     });
   }
 
@@ -152,9 +152,11 @@ const posencPlots = (() => {
     const wide = WIDTH - LEFT - RIGHT, tall = Math.max(120, Math.min(wide, (wide * rows) / columns)), bottom = TOP + tall;
     const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${bottom + 58}`, role: "img" });
     const w = wide / columns, h = tall / rows;
+    // Neighbors share the text of their edge, so that no gap opens between them.
+    const right = (index) => (LEFT + index * w).toFixed(2), down = (index) => (TOP + index * h).toFixed(2);
     cells(svg, values, low, high, (index) => {
-      const left = LEFT + (index % columns) * w, top = TOP + Math.floor(index / columns) * h;
-      return `M${left.toFixed(2)} ${top.toFixed(2)}h${w.toFixed(2)}v${h.toFixed(2)}h${(-w).toFixed(2)}Z`;
+      const at = Math.floor(index / columns), across = index % columns;
+      return `M${right(across)} ${down(at)}H${right(across + 1)}V${down(at + 1)}H${right(across)}Z`;
     });
     svg.append(element("rect", { x: LEFT, y: TOP, width: wide, height: tall, fill: "none", stroke: "var(--muted)" }));
     const column = placed(drawing.columns, columns), row = placed(drawing.rows, rows);
