@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -166,6 +167,7 @@ def test_the_explorer_shows_what_was_computed_and_its_link_brings_it_back(site: 
     page.keyboard.press("ArrowRight")
     page.get_by_text("RoPE(head_dim=64, base=100000.0)").first.wait_for()
     page.locator("[data-picture=map] svg").first.wait_for()
+    page.wait_for_url(re.compile("base%3D100000"))  # the link follows at rest
     link = page.url
     again = browser.new_page()
     again.goto(link)

@@ -7,6 +7,7 @@ const posencExplorer = (() => {
   let root, known, waiting = new Map();
   const arrived = new Map();
   const state = { slots: [], show: [...FIRST], place: [0.5, 0.5], query: 1, trained: 64, factor: 4 };
+  let resting = 0;
   let drawings = [];  // for each slot: name of a picture -> what was computed
 
   const make = (name, attributes = {}, ...children) => {
@@ -68,7 +69,13 @@ const posencExplorer = (() => {
     if (known.live && Number(given.get("factor")) >= 1) state.factor = Number(given.get("factor"));
   }
 
+  /** The link follows at rest: browsers limit how often it may change. */
   function writeHash() {
+    clearTimeout(resting);
+    resting = setTimeout(writeHashNow, 150);
+  }
+
+  function writeHashNow() {
     const given = new URLSearchParams();
     state.slots.forEach((slot) => given.append("call", callOf(slot)));
     given.set("show", state.show.join(","));
@@ -290,6 +297,7 @@ const posencExplorer = (() => {
   async function update(number) {
     const slot = state.slots[number];
     slot.turn = (slot.turn ?? 0) + 1;
+    root.querySelectorAll(".explorer-slots pre")[number].hidden = true;  // the code of the values before
     writeHash();
     if (slot.running) return;
     slot.running = true;
@@ -343,7 +351,7 @@ const posencExplorer = (() => {
     });
     root.querySelector(".explorer-show").append(...boxes);
     root.querySelector("[data-do=add]").addEventListener("click", () => { state.slots.push({ ...state.slots[0], options: { ...state.slots[0].options } }); fillAll(); });
-    root.querySelector("[data-do=link]").addEventListener("click", () => copy(location.href, "The link is copied."));
+    root.querySelector("[data-do=link]").addEventListener("click", () => { writeHashNow(); copy(location.href, "The link is copied."); });
     root.querySelector(".explorer-stretch").hidden = !known.live;
     root.querySelectorAll(".explorer-stretch input").forEach((input) => {
       input.value = state[input.name];
