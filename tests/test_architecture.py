@@ -89,6 +89,7 @@ LAYERS = (
     ),
     ("workbench.tasks",),
     ("workbench.report",),
+    ("workbench.explorer",),
     ("workbench.studies",),
     ("workbench.given_graphs", "workbench.study_result", "workbench.request_options"),
     ("workbench.model_loading", "workbench.request_execution", "workbench.run_export"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html.parser
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.site, pytest.mark.full, pytest.mark.bare, pytest.mark.timeout(1200)]
-OPENED = ("index", "schemes/index", "schemes/RoPE", "evidence/leaderboard", "reference/commands", "tutorials/02_image")
+OPENED = ("index", "schemes/index", "schemes/RoPE", "explorer/index", "evidence/leaderboard", "reference/commands",
+          "tutorials/02_image")  # fmt: skip
 """Pages that the browser opens."""
 QUICKLY_PLANNED = ("globe", "gridpe", "language", "masked", "nmar", "permuted", "points", "sc-pe")
 """Studies whose runs are planned without minutes of work on meshes, scenes and puzzles."""
@@ -142,3 +145,72 @@ def test_the_schemes_of_variants_are_those_that_the_studies_plan(data_folder: Pa
     data = ["--data", str(data_folder)]
     done = subprocess.run([*command, *data], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def explorer_of(site: Path, browser, **options):
+    """The explorer's page, and what its console says."""
+    page = browser.new_page(**options)
+    troubles: list[str] = []
+    page.on("console", lambda message: troubles.append(message.text))
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(f"file://{site / 'explorer' / 'index'}.html")
+    page.locator("[data-picture=kernel] svg").first.wait_for(timeout=20_000)
+    return page, troubles
+
+
+@pytest.mark.browser
+def test_the_explorer_shows_what_was_computed_and_its_link_brings_it_back(site: Path, browser) -> None:
+    page, troubles = explorer_of(site, browser)
+    base = page.get_by_label("base", exact=True)
+    assert base.get_attribute("aria-valuetext") == "10000.0"
+    base.focus()
+    page.keyboard.press("ArrowRight")
+    page.get_by_text("RoPE(head_dim=64, base=100000.0)").first.wait_for()
+    page.locator("[data-picture=map] svg").first.wait_for()
+    page.wait_for_url(re.compile("base%3D100000"))  # the link follows at rest
+    link = page.url
+    again = browser.new_page()
+    again.goto(link)
+    again.get_by_text("RoPE(head_dim=64, base=100000.0)").first.wait_for(timeout=20_000)
+    assert again.locator("[data-picture=kernel] svg").count() >= 2
+    page.get_by_role("button", name="Copy the code").first.click()
+    page.get_by_text("scheme = RoPE(head_dim=64, base=100000.0)").wait_for()
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as SVG: Equal vectors").first.click()
+    text = Path(saved.value.path()).read_text(encoding="utf-8")
+    assert text.startswith("<svg")
+    assert "var(--" not in text
+    assert not troubles
+    again.close()
+    page.close()
+
+
+@pytest.mark.browser
+def test_every_control_of_the_explorer_has_a_name_and_the_map_is_dragged(site: Path, browser) -> None:
+    page, troubles = explorer_of(site, browser, viewport={"width": 400, "height": 900})
+    unnamed = """() => [...document.querySelectorAll("#posenc-explorer :is(input, select)")].filter((each) =>
+        !each.labels.length && !each.ariaLabel).length"""
+    assert page.evaluate(unnamed) == 0
+    assert page.locator("#posenc-explorer svg:not([aria-label])").count() == 0
+    page.locator("[data-picture=map] svg").wait_for()
+    svg = page.locator("[data-picture=map] svg")
+    before = svg.get_attribute("aria-label")
+    svg.scroll_into_view_if_needed()
+    box = svg.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.2, steps=3)
+    page.mouse.up()
+    assert page.locator("[data-picture=map] svg").get_attribute("aria-label") != before
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert not troubles
+    page.close()
+
+
+@pytest.mark.browser
+def test_every_encoding_of_the_explorer_has_its_file(site: Path) -> None:
+    text = (site / "explorer" / "schemes.js").read_text(encoding="utf-8")
+    content = json.loads(text.partition("(")[2].removesuffix(");\n"))
+    keys = {each["key"] for scheme in content["schemes"].values() for each in scheme["configurations"]}
+    assert {path.stem for path in (site / "explorer" / "arrays").iterdir()} == keys
+    assert len(keys) > 500

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from documents import ROOT, write_documents
 from evidence_pages import write_evidence_pages
+from explorer_page import write_explorer_page
 from figure_colors import color_sheet
 from reference_pages import write_reference_pages
 from scheme_pages import write_scheme_pages
@@ -63,6 +64,7 @@ def assemble(pages: Path) -> Path:
     rankings = write_evidence_pages(pages)
     write_scheme_pages(pages, studies_of_schemes(rankings))
     write_reference_pages(pages)
+    write_explorer_page(pages)
     return pages
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 BLOCKS = "▁▂▃▄▅▆▇█"
 COLUMNS = 64
 """Most characters of a plot in the terminal."""
+SHOWN_STRETCH = 4.0, 64
+"""Extension of the context and training length, in tokens, of a frequency schedule that is shown by name."""
 PAGE_ENDINGS, FIGURE_ENDINGS = (".html", ".htm"), (".png", ".svg", ".pdf")
-SCHEDULE_ARGUMENTS: Mapping[str, Any] = {
-    "factor": 4.0, "trained": 64, "alpha": 0.5, "beta": 2.0, "length": 256, "extended": 256,
-    "share": 0.25, "rescale": [1 + pair / 8 for pair in range(32)],
-}  # fmt: skip
-"""Arguments of a frequency schedule that is shown by name: four times a training length of 64 tokens. YaRN's alpha and
-beta are those of so short a length."""
 
 
 def show(
@@ -148,12 +144,11 @@ def _with_and_without(function: Callable[..., Any], what: str) -> dict[str, Spec
     """RoPE with plain frequencies and with those of a schedule, whose arguments the text gives or are usual ones."""
     from posenc.lookup.scheme_text import parse
     from posenc.measure.distance_decay import WIDTH
+    from posenc.measure.stretched_frequencies import schedule_arguments, schedule_options
 
     if "(" not in what:
-        parameters = inspect.signature(function).parameters.values()
-        needed = [each.name for each in parameters if each.default is each.empty or each.name in ("alpha", "beta")]
-        sizes = {**SCHEDULE_ARGUMENTS, "count": WIDTH // 2}
-        given = ", ".join(f"{name}={sizes[name]!r}" for name in needed)
+        options = schedule_options(function, schedule_arguments(WIDTH // 2, *SHOWN_STRETCH))
+        given = ", ".join(f"{name}={value!r}" for name, value in options.items())
         what = f"{function.__name__}({given})"
     plain, changed = parse(f"RoPE({WIDTH})"), parse(f"RoPE({WIDTH}, frequencies={what})")
     return {"RoPE": plain, function.__name__: changed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -174,14 +175,27 @@ def _fraction(number: float) -> str:
 
 
 def _by_distance(scheme: Scheme, distances: int, head_dim: int | None, heads: int) -> list[list[dict[str, Any]]]:
+    pos, step = line_positions(scheme, distances)
+    logits = _logits(scheme, pos, distances, head_dim, heads)
+    places = [(key - distances) * step if step != 1 else key - distances for key in range(pos.count)]
+    return [[{"distance": place, "logit": logit} for place, logit in zip(places, each, strict=True)] for each in logits]
+
+
+def line_positions(scheme: Scheme, distances: int) -> tuple[Positions, float]:
+    """Make positions along the first axis, with the other axes at their middle.
+
+    Args:
+        scheme: the scheme that will read the positions.
+        distances: half the length of the line, in steps.
+
+    Returns:
+        ``2 distances + 1`` positions, and the step between two of them.
+    """
     count = 2 * distances + 1
     start, steps = _spread(scheme, count, scheme.claims.axes or 1)
     coords = (start + steps * distances).repeat(count, 1)  # the other axes in the middle
     coords[:, 0] = start[0] + steps[0] * torch.arange(count, dtype=torch.float64)
-    step = float(steps[0])
-    logits = _logits(scheme, Positions(coords), distances, head_dim, heads)
-    places = [(key - distances) * step if step != 1 else key - distances for key in range(count)]
-    return [[{"distance": place, "logit": logit} for place, logit in zip(places, each, strict=True)] for each in logits]
+    return Positions(coords), float(steps[0])
 
 
 def logit_on_plane(
@@ -267,31 +281,74 @@ def reachable_distance(scheme: Scheme, distances: int | None = None) -> int:
 def _logits(
     scheme: Scheme, everywhere: Positions, query: int, head_dim: int | None, heads: int
 ) -> list[list[float | None]]:
-    """Logits of a query and all keys, one list per head."""
+    """Logits of a query and all keys, one list per head; None for a masked pair."""
+    found = pair_logits(scheme, everywhere, torch.tensor([query]), head_dim=head_dim, heads=heads)[0, :, 0]
+    return [[None if math.isnan(value) else value for value in each] for each in found.tolist()]
+
+
+def pair_logits(
+    scheme: Scheme,
+    pos: Positions,
+    queries: Tensor,
+    *,
+    head_dim: int | None = None,
+    heads: int = 1,
+    draws: int = 0,
+    dtype: torch.dtype = torch.float64,
+) -> Tensor:
+    """Compute the logits of some positions as queries and all positions as keys, for equal vectors.
+
+    Without draws the vectors are those of ``logit_by_distance``. With draws each is a random vector of norm 1, and the
+    block's input, which some biases read, is random too. The random numbers have seed 0.
+
+    Args:
+        scheme: the scheme.
+        pos: K positions, without a batch axis.
+        queries: indices of those that are queries.
+        head_dim: width of a head, for schemes that accept any; by default ``WIDTH``.
+        heads: number of heads, for schemes whose attribute ``heads`` does not give it.
+        draws: number S of random vectors; 0 for the vector of equal entries.
+        dtype: dtype of the vectors.
+
+    Returns:
+        Logits ``(S, H, Q, K)``, where S is 1 without draws; NaN for a masked pair.
+
+    Raises:
+        ValueError: the range of the scheme is too short.
+    """
     heads = max(heads, getattr(scheme, "heads", 1))
-    if not scheme.claims.sites - {"mix", "v", "o", "value_bias"}:
-        return [[1.0] * everywhere.count]  # these sites do not change logits
-    middle, everywhere = slice(query, query + 1), _on_a_path(scheme, everywhere)
+    if not scheme.claims.sites - {"mix", "v", "o", "value_bias"}:  # these sites do not change logits
+        return torch.ones(max(draws, 1), 1, len(queries), pos.count, dtype=torch.float64)
+    keys, generator = on_a_path(scheme, pos), torch.Generator().manual_seed(0)
     with torch.no_grad():
-        where_q, where_k = scheme.prepare(everywhere[middle]), scheme.prepare(everywhere)
-        q, k = _equal(scheme, where_k, middle, everywhere.count, head_dim, heads)
-        q, k = scheme.transform(q, where_q, "q"), scheme.transform(k, where_k, "k")
+        where_q, where_k = scheme.prepare(_chosen(keys, queries)), scheme.prepare(keys)
+        q, k = _equal(scheme, where_k, queries, (draws, heads, keys.count, head_dim), generator)
+        q, k = scheme.transform(q.to(dtype), where_q, "q"), scheme.transform(k.to(dtype), where_k, "k")
         pair = scheme.relate(where_q, where_k)
         mask = scheme.mask(pair)
-        logits = q @ k.transpose(-1, -2)
-        x = torch.ones(1, everywhere.count, getattr(scheme, "dim", 1), dtype=torch.float64)
+        logits = q.double() @ k.double().transpose(-1, -2)
+        x = torch.ones(max(draws, 1), keys.count, getattr(scheme, "dim", 1), dtype=dtype)
+        x = x.normal_(generator=generator) if draws else x
         gates = scheme.keep(x, where_k) if "bias" in scheme.claims.sites else None
         bias = scheme.bias(q, k, gates, pair, mask)
-        logits = (logits if bias is None else logits + bias)[0, :, 0]
-        visible = torch.ones_like(logits, dtype=torch.bool) if mask is None else mask.expand(1, heads, 1, -1)[0, :, 0]
-    return [
-        [float(value) if bool(here) else None for value, here in zip(*each, strict=True)]
-        for each in zip(logits, visible, strict=True)
-    ]
+        logits = logits if bias is None else logits + bias
+    return logits if mask is None else logits.masked_fill(~mask, torch.nan)
 
 
-def _on_a_path(scheme: Scheme, pos: Positions) -> Positions:
-    """Positions with the graph that a scheme reads: node numbers on a path, or one component of equal eigenvalues."""
+def _chosen(pos: Positions, index: Tensor) -> Positions:
+    return Positions(pos.coords[index], graph=None if pos.graph is None else pos.graph.of_tokens(index))
+
+
+def on_a_path(scheme: Scheme, pos: Positions) -> Positions:
+    """Give positions the graph that a scheme reads: node numbers on a path, or one component of equal eigenvalues.
+
+    Args:
+        scheme: the scheme.
+        pos: positions on a line.
+
+    Returns:
+        The positions with the graph; the same positions for a scheme that reads no graph.
+    """
     edges = torch.zeros(2, 0, dtype=torch.long)
     if "hops" in scheme.graph_reads:
         nodes = torch.arange(int(pos.coords.max()) + 1, dtype=torch.int16)
@@ -307,13 +364,23 @@ def _on_a_path(scheme: Scheme, pos: Positions) -> Positions:
 
 
 def _equal(
-    scheme: Scheme, where: Any, middle: slice, count: int, head_dim: int | None, heads: int
+    scheme: Scheme,
+    where: Any,
+    queries: Tensor,
+    sizes: tuple[int, int, int, int | None],
+    generator: torch.Generator,
 ) -> tuple[Tensor, Tensor]:
-    """Return one query and all keys: equal vectors, or normalized embedding rows."""
+    """Return queries and all keys: equal vectors, or normalized embedding rows."""
+    draws, heads, count, head_dim = sizes
     if "embed" in scheme.claims.sites:
         rows = scheme.embed(where)
-        rows = (rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)).expand(1, heads, -1, -1)
-        return rows[:, :, middle], rows
+        rows = rows / rows.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+        rows = rows.expand(max(draws, 1), heads, *rows.shape[-2:])
+        return rows[:, :, queries], rows
     width = scheme.head_width or head_dim or WIDTH
-    k = torch.full((1, heads, count, width), width**-0.5, dtype=torch.float64)
-    return k[:, :, middle], k
+    k = torch.full((1, 1, 1, width), width**-0.5, dtype=torch.float64)
+    if draws:
+        k = torch.randn(draws, 1, 1, width, generator=generator, dtype=torch.float64)
+        k = k / k.norm(dim=-1, keepdim=True)
+    k = k.expand(max(draws, 1), heads, count, width)
+    return k[:, :, queries], k
