@@ -19,7 +19,7 @@ from posenc.workbench.advice import budget as budgets
 from posenc.workbench.advice.code import load_code, runs, sklearn_code, torch_code
 from posenc.workbench.advice.kinds import Candidate, Kind
 from posenc.workbench.advice.page import PageParts, write_advice
-from posenc.workbench.advice.race import FRESH_RUNGS, Race, RacePlan, Rung, Score, run_race
+from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RacePlan, Rung, Score, run_race
 from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
 from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, reference_sentences
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
@@ -36,6 +36,8 @@ from posenc.workbench.studies.shared import page_file
 
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
+SLACK = 2.0
+"""Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
 """Score of a run that has not finished."""
 
@@ -45,7 +47,7 @@ class Advice:
     """Advice on the encoding for a user's data. ``str(advice)`` is the answer in sentences.
 
     Attributes:
-        recommended: Name of the recommended candidate, such as "fourier, detail 4".
+        recommended: Name of the recommended candidate, such as "fourier (detail 4)".
         kind: "best" for one candidate, "equal" for several without a difference that matters, "undecided".
         equal_to: Candidates that are not told apart from the recommended one.
         sentences: The answer.
@@ -132,6 +134,7 @@ def advise(
     with provisional_store(Path(out)) as proposed:
         fit = fitting(trainer, proposed.store)
         plan = _plan(found.kind, fit.settings, processes)
+        deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
         chosen = _chosen(trainer, proposed.store, fit, plan, (seconds, deadline))
         _announce(found.kind, trainer, fit, chosen, question)
         for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
@@ -140,6 +143,7 @@ def advise(
     race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
     if race is None:
         raise ValueError(_too_little(trainer, budget, source))
+    deadline.release()
     references = _references(trainer, store, race, deadline)
     return _answered(trainer, store, race, plan, fit, references)
 
@@ -222,12 +226,22 @@ def _announce(kind: Kind, trainer: StudyTrainer, fit: Fitting, chosen: Sequence[
         print(f"Left out: {name}, because {reason}")
 
 
+def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> float:
+    """Predicted time of the baselines that are scored beside the answer."""
+    total = 0.0
+    for label in trainer.kind.references:
+        trainer.candidates = {**trainer.candidates, label: Candidate(label=label)}
+        if trainer.settings(store, label) is not None:
+            specs = [spec for spec in trainer.specs(store, label, Rung(1.0, 5)) if not store.finished(spec.identity)]
+            total += sum(trainer.study.cost.seconds(spec, store) for spec in specs)
+    return SLACK * total / processes + START_SECONDS if total else 0.0
+
+
 def _references(trainer: StudyTrainer, store: Store, race: Race, deadline: Deadline) -> dict[str, dict[int, float]]:
     """Scores of baselines on the test part, if time is left for them."""
     made: dict[str, dict[int, float]] = {}
     seeds = race.looks[-1].rung.seeds
     for label in trainer.kind.references:
-        trainer.candidates = {**trainer.candidates, label: Candidate(label=label)}
         if trainer.settings(store, label) is None:
             continue
         specs = trainer.specs(store, label, Rung(1.0, seeds))

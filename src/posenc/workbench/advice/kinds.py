@@ -36,8 +36,9 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """The label, with the changed settings: "fourier, detail 4"."""
-        return ", ".join([self.label, *(f"{name} {value:g}" for name, value in self.changes.items())])
+        """The label, with the changed settings: "fourier (detail 4)"."""
+        changed = ", ".join(f"{name} {value:g}" for name, value in self.changes.items())
+        return f"{self.label} ({changed})" if changed else self.label
 
 
 @dataclass(frozen=True, kw_only=True)

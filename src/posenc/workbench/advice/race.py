@@ -164,7 +164,7 @@ def run_race(
     while True:
         scores = train(racing, rung)
         look = _compared(racing, scores, rung, plan)
-        if look is None:
+        if look is None or (looks and look.rung == looks[-1].rung):  # the time ended before a further seed of all
             stopped = "time"
             break
         looks.append(look)

@@ -59,6 +59,8 @@ def recognize(path: Path, study: str | None, target: str | None, labels: str | N
     if labels is not None and path.is_dir():
         return Recognized(_of_images(), path, f"{path} is read as labeled images, as --labels says.")
     kinds = {kind.study for _, kind in known}
+    if target is not None and path.is_dir():
+        raise ValueError(f"{path} is a folder, and a column to predict is one of a table. Name the table in it.")
     if target is not None and "places" in kinds:
         known = [each for each in known if each[1].study == "places"]
     elif len(kinds) > 1:

@@ -35,10 +35,24 @@ class Deadline:
 
     def __init__(self, seconds: float, reserve: float) -> None:
         self.end = time.monotonic() + seconds - reserve
+        self.kept = 0.0
+
+    def keep(self, seconds: float, budget: float) -> None:
+        """Keep time for baselines after the race, at most a tenth of the budget.
+
+        Args:
+            seconds: The time.
+            budget: The whole budget.
+        """
+        self.kept = min(seconds, budget / 10)
+
+    def release(self) -> None:
+        """Give the kept time back, for the baselines."""
+        self.kept = 0.0
 
     def remaining(self) -> float:
         """Seconds that remain for training."""
-        return self.end - time.monotonic()
+        return self.end - self.kept - time.monotonic()
 
     def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:
         """Start to watch runs.
@@ -50,7 +64,7 @@ class Deadline:
         Returns:
             A line on the time that remains.
         """
-        return f"{len(specs)} trainings; the budget has {max(0.0, self.remaining()):.0f} s left for them."
+        return f"The budget has {max(0.0, self.remaining()):.0f} s left for them."
 
     def emit(self, event: Event) -> None:
         """Stop the runs if the budget is spent.
