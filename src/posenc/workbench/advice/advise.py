@@ -36,6 +36,8 @@ from posenc.workbench.studies.shared import page_file
 
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
+ENOUGH, SHORTER = 6, (0.5, 0.25)
+"""Candidates for which trainings of a time limit are made shorter, and the shares of their length."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -135,7 +137,7 @@ def advise(
         fit = fitting(trainer, proposed.store)
         plan = _plan(found.kind, fit.settings, processes)
         deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
-        chosen = _chosen(trainer, proposed.store, fit, plan, (seconds, deadline))
+        chosen, plan = _fitted(trainer, proposed.store, fit, plan, (seconds, deadline))
         _announce(found.kind, trainer, fit, chosen, question)
         for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
             print(line)
@@ -181,33 +183,45 @@ def _plan(kind: Kind, settings: Mapping[str, Any], processes: int) -> RacePlan:
     return RacePlan(validation_ratio=validation / train, test_ratio=test / (train + validation), processes=processes)
 
 
-def _chosen(
+def _fitted(
     trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan, time: tuple[float, Deadline]
-) -> tuple[str, ...]:
-    """Candidates that the budget has time for, and the prediction; ValueError for less than two."""
+) -> tuple[tuple[str, ...], RacePlan]:
+    """Candidates that the budget has time for, and their plan; ValueError for less than two.
+
+    Trainings of a time limit are made shorter if few candidates fit. Stored runs keep the length that they have.
+    """
     budget, deadline = time
-    first = [spec for name in fit.candidates for spec in trainer.specs(store, name, plan.rungs[0])]
-    if all(store.finished(spec.identity) for spec in first):
-        return fit.candidates
+    plans = [plan, *(plan.shorter(share) for share in SHORTER if trainer.kind.half)]
+    begun = {index: _begun(trainer, store, fit, each) for index, each in enumerate(plans)}
     named = fit.candidates[: TIMED + 1]
     costs = [trainer.study.cost.seconds(trainer.specs(store, name, Rung(1.0, 1))[0], store) for name in named]
     each = mean(costs) * max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
-    left = deadline.remaining() - 5.0
-    if len(fit.candidates) < 2 or budgets.least_seconds(each, plan.processes, plan.rungs) > left:
-        needed = 2 * (budget - left + 2 * budgets.least_seconds(each, plan.processes, plan.rungs))
+    left = deadline.remaining() - START_SECONDS
+    room = [budgets.candidates_that_fit(each, left, plan.processes, one.rungs) for one in plans]
+    enough = (index for index, most in enumerate(room) if most >= min(ENOUGH, len(fit.candidates)))
+    place = next((index for index, count in begun.items() if count), next(enough, len(plans) - 1))
+    rungs = plans[place].rungs
+    least = budgets.least_seconds(each, plan.processes, rungs)
+    if len(fit.candidates) < 2 or (least > left and not begun[place]):
         raise ValueError(
             f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
-            f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, round(needed / 60))}m."
+            f"{rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
-    most = budgets.candidates_that_fit(each, left, plan.processes, plan.rungs)
-    chosen = fit.candidates[: max(2, most)]
-    predicted = budgets.predicted_seconds(len(chosen), each, plan.processes, plan.rungs)
+    chosen = fit.candidates[: max(2, room[place], begun[place])]
+    predicted = min(left, budgets.predicted_seconds(len(chosen), each, plan.processes, rungs))
     print(
         f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}: about "
-        f"{format_duration(min(predicted, left))}, less if many are dropped early.",
+        f"{format_duration(predicted)}, less if many are dropped early.",
         flush=True,
     )
-    return chosen
+    return chosen, plans[place]
+
+
+def _begun(trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan) -> int:
+    """Number of candidates, in their order, up to the last one with a finished run of the first rung."""
+    runs_of = [trainer.specs(store, name, plan.rungs[0]) for name in fit.candidates]
+    done = [any(store.finished(spec.identity) for spec in some) for some in runs_of]
+    return max((place + 1 for place, finished in enumerate(done) if finished), default=0)
 
 
 def _announce(kind: Kind, trainer: StudyTrainer, fit: Fitting, chosen: Sequence[str], question: str | None) -> None:
@@ -271,7 +285,8 @@ def _answered(
     sentences += [control_sentence(race, trainer.candidates, scale, plan.validation_ratio)]
     sentences += reference_sentences(references, race, scale, plan.test_ratio)
     if last.rung.fraction < 1:
-        sentences.append("The budget allowed half of the usual training, so the answer is on shorter trainings.")
+        part = f"{last.rung.fraction:.0%} of the usual training"
+        sentences.append(f"The budget allowed {part}, so the answer is on shorter trainings.")
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
@@ -282,7 +297,7 @@ def _answered(
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity), left_out=fit.left_out,
-        references=references, spec=best,
+        references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))
     return Advice(

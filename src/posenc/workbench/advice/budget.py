@@ -48,7 +48,7 @@ def trainings(rungs: Sequence[Rung]) -> tuple[float, float]:
     """
     first = rungs[0].fraction * rungs[0].seeds
     whole = [rung for rung in rungs[1:] if rung.seeds <= max(5, 2 * rungs[0].seeds)]
-    return first, float(max((rung.seeds for rung in whole), default=0))
+    return first, max((rung.fraction * rung.seeds for rung in whole), default=0.0)
 
 
 def candidates_that_fit(each: float, seconds: float, processes: int, rungs: Sequence[Rung]) -> int:

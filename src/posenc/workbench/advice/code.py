@@ -43,13 +43,16 @@ def torch_code(study: str, label: str, settings: Mapping[str, Any], calls: tuple
         calls: Calls of its encodings, as the run has stored them.
 
     Returns:
-        The code, which runs as it stands.
+        The code; "" for a call that no text can repeat, as one with measured frequencies.
     """
     if not calls:
         return NO_CALL.format(label=label)
     call = calls[0]
     uses_positions = "sequence" if study in ("language", "masked", "series") else "grid" if study == "gridpe" else ""
-    scheme = scheme_text.build(scheme_text.parse(call), {})
+    try:
+        scheme = scheme_text.build(scheme_text.parse(call), {})
+    except ValueError:  # a call with a tensor, as frequencies that were measured on the data
+        return ""
     if not scheme.claims.sites:
         return NO_CALL.format(label=label)
     embeds = "embed" in scheme.claims.sites

@@ -51,6 +51,7 @@ class Metric:
         name: Name in sentences, with its unit.
         sense: "max" if higher is better.
         unit: Unit after a number.
+        digits: Decimals.
     """
 
     validation: str
@@ -58,6 +59,7 @@ class Metric:
     name: str
     sense: Sense = "max"
     unit: str = ""
+    digits: int = 3
 
     @property
     def sign(self) -> int:
@@ -119,7 +121,7 @@ def _control(label: str, reason: str) -> Candidate:
 NO_POSITIONS, BARE, INDEX = "no positions", "bare coordinates", "the number of a token"
 ACCURACY = Metric(validation="accuracy", test="accuracy", name="accuracy")
 MSE = Metric(validation="mse", test="mse", name="mean squared error", sense="min")
-PSNR = Metric(validation="psnr", test="psnr", name="PSNR", unit=" dB")
+PSNR = Metric(validation="psnr", test="psnr", name="PSNR", unit=" dB", digits=2)
 MORE_DATA = "More data: fine scales and trained tables gain most from it."
 OTHER_SIZE = "Another size of the network or another training time: the race has one of each."
 

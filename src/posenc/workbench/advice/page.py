@@ -48,6 +48,7 @@ class PageParts:
         load_code: Code that loads the trained model.
         left_out: Candidate to the reason why it was not in the race.
         references: Baseline -> seed -> score on the test part.
+        remarks: Sentences on the data and their parts.
         spec: Run of the recommended candidate that is loaded.
     """
 
@@ -61,6 +62,7 @@ class PageParts:
     load_code: str
     left_out: Mapping[str, str]
     references: Mapping[str, Mapping[int, float]]
+    remarks: tuple[str, ...]
     spec: RunSpec
 
 
@@ -168,7 +170,7 @@ def _test(parts: PageParts) -> Panel:
     rows += [
         (f"{name} (baseline)", scale.value(mean(list(seeds.values()))), "", "not in the race")
         for name, seeds in parts.references.items()
-        if seeds
+        if len(seeds) > 1
     ]
     note = (
         f"{verdict.seeds} seeds. The intervals hold together (Bonferroni), with the variance of Nadeau and Bengio "
@@ -177,7 +179,8 @@ def _test(parts: PageParts) -> Panel:
         "count as small."
     )
     columns = ("candidate", f"{scale.metric.name}", "the recommended one is better by", "result")
-    return Panel("Comparison on the test part", (Table("Scores on the test part", columns, tuple(rows), note),))
+    table = Table("Scores on the test part", columns, tuple(rows), note)
+    return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
 
 
 def _costs(parts: PageParts) -> Panel:
@@ -229,10 +232,9 @@ def _candidates(parts: PageParts) -> Panel:
 def _claims(settings: Mapping[str, object]) -> tuple[str, str, str]:
     """Scheme of a run, and its claims in words; empty if its settings name none."""
     row = settings.get("row")
-    parts = row.get("turns", ()) if isinstance(row, Mapping) else ()
-    name = str(row.get("scheme", "")) if isinstance(row, Mapping) else ""
-    if parts:
-        name = str(parts[0].get("scheme", ""))
+    named = row.get("turns") or row.get("scheme") if isinstance(row, Mapping) else ""
+    first = named[0] if isinstance(named, (list, tuple)) else named
+    name = str(first.get("scheme", "")) if isinstance(first, Mapping) else str(first or "")
     if not name:
         return "", "", ""
     kind = find(name)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from posenc.measure.statistics import Estimate, mean
@@ -94,6 +94,17 @@ class RacePlan:
     test_ratio: float = 0.0
     fresh: bool = False
     processes: int = 1
+
+    def shorter(self, share: float) -> RacePlan:
+        """The plan with shorter trainings.
+
+        Args:
+            share: Share of the length of each training.
+
+        Returns:
+            The plan.
+        """
+        return replace(self, rungs=tuple(rung._replace(fraction=share * rung.fraction) for rung in self.rungs))
 
     @property
     def choosing_seeds(self) -> int:
@@ -174,7 +185,7 @@ def run_race(
             break
         following = _next_rung(look, racing, plan, remaining())
         if following is None:
-            stopped = "" if _is_last(rung, plan) or _is_decided(look, racing) else "time"
+            stopped = "" if _is_last(rung, plan) or _is_decided(look, racing, plan) else "time"
             break
         rung = following
     if not looks:
@@ -213,10 +224,10 @@ def _is_last(rung: Rung, plan: RacePlan) -> bool:
     return rung == plan.rungs[-1]
 
 
-def _is_decided(look: Look, racing: Sequence[str]) -> bool:
+def _is_decided(look: Look, racing: Sequence[str], plan: RacePlan) -> bool:
     """True if only two candidates are left, and the validation part tells them apart with whole trainings."""
     return (
-        look.rung.fraction == 1
+        look.rung.fraction == plan.rungs[-1].fraction
         and look.rung.seeds >= MORE_SEEDS[0]
         and len(racing) == FEWEST
         and all(look.gaps[name].below(0) for name in racing if name != look.leader)
@@ -226,7 +237,7 @@ def _is_decided(look: Look, racing: Sequence[str]) -> bool:
 def _next_rung(look: Look, racing: Sequence[str], plan: RacePlan, seconds: float) -> Rung | None:
     """The next rung that the remaining time allows; None for the end."""
     present = look.rung
-    if _is_decided(look, racing):
+    if _is_decided(look, racing, plan):
         return None
     later = [rung for rung in plan.rungs if rung > present and rung.seeds >= present.seeds]
     last = plan.rungs[-1].seeds

@@ -13,7 +13,6 @@ from posenc.workbench.advice.race import Look, Race
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
-DIGITS = 3
 MOST_NAMES = 6
 
 
@@ -23,12 +22,15 @@ class Scale(NamedTuple):
     Attributes:
         metric: The score.
         held_out: Phrase for the items that it was measured on, such as "held-out rows".
-        digits: Decimals.
     """
 
     metric: Metric
     held_out: str
-    digits: int = DIGITS
+
+    @property
+    def digits(self) -> int:
+        """Decimals of a score and of a difference."""
+        return self.metric.digits
 
     def value(self, score: float) -> str:
         """A score of the race, for which larger is better, as the metric has it: "0.846" or "31.2 dB"."""
@@ -107,10 +109,10 @@ def control_sentence(race: Race, candidates: Mapping[str, Candidate], scale: Sca
     values = {name: {seed: score.validation for seed, score in look.scores[name].items()} for name in (chosen, control)}
     gap = paired_gaps(values, control, ratio=ratio, level=0.95)[chosen]
     what = candidates[control].control
-    verb = "gains" if gap.above(0) else "loses" if gap.below(0) else "is not told apart from it by"
-    size = scale.gap(gap) if gap.mean >= 0 else f"{signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)}"
+    word = "is better" if gap.above(0) else "is worse" if gap.below(0) else "is not told apart"
+    size = f"{signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)}{scale.metric.unit}"
     return (
-        f"Against {control} ({what}) it {verb} {size} in {scale.metric.name} on the validation part, "
+        f"Compared with {control} ({what}) it {word}: {size} in {scale.metric.name} on the validation part, "
         f"{rung_words(look)}."
     )
 
@@ -147,8 +149,10 @@ def reference_sentences(
 
 def rung_words(look: Look) -> str:
     """The training of a look in words: "after half of the training, 3 seeds"."""
-    part = "after all of the training" if look.rung.fraction == 1 else "after half of the training"
-    return f"{part}, {look.rung.seeds} seeds"
+    named = {1.0: "all", 0.5: "half"}
+    return (
+        f"after {named.get(look.rung.fraction, f'{look.rung.fraction:.0%}')} of the training, {look.rung.seeds} seeds"
+    )
 
 
 def look_sentences(looks: Sequence[Look], scale: Scale) -> list[str]:
