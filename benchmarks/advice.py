@@ -49,7 +49,7 @@ RUNGS = (Rung(0.5, 5), Rung(1.0, 5))
 
 
 class Curves(NamedTuple):
-    """Simulated candidates: expected score and noise of each, the correlation of two seeds, and the seed of the case."""
+    """Simulated candidates: expected score and noise of each, correlation of two seeds, and seed of the case."""
 
     final: np.ndarray
     noise: np.ndarray

@@ -92,7 +92,7 @@ LAYERS = (
     ("workbench.studies",),
     ("workbench.given_graphs", "workbench.study_result", "workbench.model_loading"),
     ("workbench.request_options", "workbench.request_execution", "workbench.run_export"),
-    ("workbench.commands",),
+    ("workbench.commands", "workbench.advice"),
     ("workbench",),
     ("cli",),
 )

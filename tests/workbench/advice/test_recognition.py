@@ -101,9 +101,27 @@ def test_other_budgets_are_refused(text: str) -> None:
         budget.budget_seconds(text)
 
 
-def test_more_time_has_room_for_more_candidates() -> None:
-    rungs = RacePlan().rungs
-    numbers = [budget.candidates_that_fit(3.0, seconds, 2, rungs) for seconds in (30, 60, 300)]
-    assert numbers == sorted(numbers)
-    assert numbers[0] < numbers[-1]
-    assert budget.predicted_seconds(numbers[1], 3.0, 2, rungs) <= 60
+def test_shorter_trainings_take_less_time_but_for_their_fixed_part() -> None:
+    plan, fixed = RacePlan(processes=2), RacePlan(processes=2, fixed=1.0)
+    assert budget.race_seconds(3.0, plan.shorter(0.5)) == pytest.approx(budget.race_seconds(3.0, plan) / 2)
+    assert budget.race_seconds(3.0, fixed.shorter(0.5)) > budget.race_seconds(3.0, fixed) / 2
+    assert budget.least_seconds(3.0, plan) < 2 * budget.race_seconds(3.0, plan)
+    assert [rung.fraction for rung in plan.shorter(0.25).rungs] == [0.125, 0.25, 0.25, 0.25]
+
+
+def test_the_share_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path) -> None:
+    for name, of in (("houses.csv", "epochs"), ("photo.png", "seconds")):
+        found = recognize(written(tmp_path, name), None, "price" if name == "houses.csv" else None)
+        reading = {"target": "price"} if name == "houses.csv" else {}
+        request = Request(preset="quick", source=found.path, reading=reading)
+        question = next(iter(found.kind.questions))
+        trainer = StudyTrainer(find(found.kind.study), found.kind, request, question, by_name(found.kind))
+        store, control = Store(tmp_path / f"runs-{of}"), next(iter(trainer.candidates))
+        lengths = []
+        for share in (1.0, 0.5):
+            trainer.share = share
+            for fraction in (share, share / 2):
+                settings = trainer.settings(store, control, fraction)
+                assert settings is not None
+                lengths.append(settings["training"][of])
+        assert [length / lengths[0] for length in lengths] == [1.0, 0.5, 0.5, 0.25]

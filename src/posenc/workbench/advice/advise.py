@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from posenc.workbench.studies.shared import page_file
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
 ENOUGH, SHORTER = 6, (0.5, 0.25)
-"""Candidates for which trainings of a time limit are made shorter, and the shares of their length."""
+"""Candidates for which trainings are made shorter, and the shares of their length."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -188,37 +188,52 @@ def _fitted(
 ) -> tuple[tuple[str, ...], RacePlan]:
     """Candidates that the budget has time for, and their plan; ValueError for less than two.
 
-    Trainings of a time limit are made shorter if few candidates fit. Stored runs keep the length that they have.
+    Trainings are made shorter if few candidates fit. Where runs of a race are stored, they keep their length.
     """
     budget, deadline = time
-    plans = [plan, *(plan.shorter(share) for share in SHORTER if trainer.kind.half)]
-    begun = {index: _begun(trainer, store, fit, each) for index, each in enumerate(plans)}
-    named = fit.candidates[: TIMED + 1]
-    costs = [trainer.study.cost.seconds(trainer.specs(store, name, Rung(1.0, 1))[0], store) for name in named]
-    each = mean(costs) * max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+    each, fixed = _cost(trainer, store, fit.candidates)
+    each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+    plan = replace(plan, fixed=fixed)
+    plans = [plan, *map(plan.shorter, SHORTER)]
+    begun = {index: _begun(trainer, store, fit, one) for index, one in enumerate(plans)}
     left = deadline.remaining() - START_SECONDS
-    room = [budgets.candidates_that_fit(each, left, plan.processes, one.rungs) for one in plans]
+    room = [int(left / budgets.race_seconds(each, one)) for one in plans]
     enough = (index for index, most in enumerate(room) if most >= min(ENOUGH, len(fit.candidates)))
-    place = next((index for index, count in begun.items() if count), next(enough, len(plans) - 1))
-    rungs = plans[place].rungs
-    least = budgets.least_seconds(each, plan.processes, rungs)
+    place = next((index for index, number in begun.items() if number), next(enough, len(plans) - 1))
+    chosen_plan = plans[place]
+    trainer.share = chosen_plan.rungs[-1].fraction
+    least = budgets.least_seconds(each, chosen_plan)
     if len(fit.candidates) < 2 or (least > left and not begun[place]):
         raise ValueError(
             f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
-            f"{rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
+            f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
     chosen = fit.candidates[: max(2, room[place], begun[place])]
-    predicted = min(left, budgets.predicted_seconds(len(chosen), each, plan.processes, rungs))
+    predicted = min(left, len(chosen) * budgets.race_seconds(each, chosen_plan))
+    part = "" if trainer.share == 1 else f" with {trainer.share:.0%} of the usual training"
     print(
-        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}: about "
+        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}{part}: about "
         f"{format_duration(predicted)}, less if many are dropped early.",
         flush=True,
     )
-    return chosen, plans[place]
+    return chosen, chosen_plan
+
+
+def _cost(trainer: StudyTrainer, store: Store, candidates: Sequence[str]) -> tuple[float, float]:
+    """Seconds of a run on a free core, and its time beside the training in times of a whole training."""
+
+    def seconds(name: str, fraction: float) -> float:
+        return trainer.study.cost.seconds(trainer.specs(store, name, Rung(fraction, 1))[0], store)
+
+    named = candidates[: TIMED + 1]
+    whole = [seconds(name, 1.0) for name in named]
+    training = 2 * (whole[-1] - seconds(named[-1], 0.5))
+    return mean(whole), max(0.0, whole[-1] / training - 1) if training > 0 else 0.0
 
 
 def _begun(trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan) -> int:
     """Number of candidates, in their order, up to the last one with a finished run of the first rung."""
+    trainer.share = plan.rungs[-1].fraction
     runs_of = [trainer.specs(store, name, plan.rungs[0]) for name in fit.candidates]
     done = [any(store.finished(spec.identity) for spec in some) for some in runs_of]
     return max((place + 1 for place, finished in enumerate(done) if finished), default=0)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
-from posenc.workbench.advice.race import Rung
+from posenc.workbench.advice.race import RacePlan
 
 UNITS = (3600.0, 60.0, 1.0)
 """Seconds of an hour, a minute and a second."""
@@ -41,38 +40,26 @@ def reserve(budget: float) -> float:
     return min(PAGE_SECONDS, budget / 10)
 
 
-def trainings(rungs: Sequence[Rung]) -> tuple[float, float]:
-    """Whole trainings of a candidate in the first rung, and in the others together.
+def race_seconds(each: float, plan: RacePlan) -> float:
+    """Predicted seconds of one candidate in a race, if half of the candidates are dropped after the first rung.
 
     Rungs that only add seeds to decide a close race are not counted.
-    """
-    first = rungs[0].fraction * rungs[0].seeds
-    whole = [rung for rung in rungs[1:] if rung.seeds <= max(5, 2 * rungs[0].seeds)]
-    return first, max((rung.fraction * rung.seeds for rung in whole), default=0.0)
-
-
-def candidates_that_fit(each: float, seconds: float, processes: int, rungs: Sequence[Rung]) -> int:
-    """Number of candidates whose race fits into a time, if half of them are dropped after the first rung.
 
     Args:
-        each: Seconds of a whole training.
-        seconds: Time for all trainings.
-        processes: Trainings at the same time.
-        rungs: Rungs of the race.
+        each: Seconds of a run with the whole training.
+        plan: Rungs of the race, runs at the same time, and the fixed time of a run.
 
     Returns:
-        The number; it may be below 2.
+        The seconds.
     """
-    first, later = trainings(rungs)
-    return int(seconds * processes / (each * (first + SHARE_OF_LATER * later)))
+    first, *later = plan.rungs
+    counted = [rung for rung in later if rung.seeds <= max(5, 2 * first.seeds)]
+    whole = max((plan.length(rung.fraction) * rung.seeds for rung in counted), default=0.0)
+    share = plan.length(first.fraction) * first.seeds + SHARE_OF_LATER * whole
+    return each * share / plan.length(1.0) / plan.processes
 
 
-def least_seconds(each: float, processes: int, rungs: Sequence[Rung]) -> float:
-    """Seconds of the first rung of two candidates."""
-    return 2 * rungs[0].fraction * rungs[0].seeds * each / processes
-
-
-def predicted_seconds(count: int, each: float, processes: int, rungs: Sequence[Rung]) -> float:
-    """Predicted seconds of a race of some candidates."""
-    first, later = trainings(rungs)
-    return count * each * (first + SHARE_OF_LATER * later) / processes
+def least_seconds(each: float, plan: RacePlan) -> float:
+    """Seconds of the first rung of two candidates; arguments as in ``race_seconds``."""
+    first = plan.rungs[0]
+    return 2 * each * plan.length(first.fraction) * first.seeds / plan.length(1.0) / plan.processes

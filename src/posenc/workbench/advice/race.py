@@ -86,6 +86,7 @@ class RacePlan:
         test_ratio: Test items over training items, if each seed has another split; otherwise 0.
         fresh: True if the data have no held-out part. The seeds of the first rung then choose, and the others test.
         processes: Runs at the same time.
+        fixed: Time of a run beside its training, in times of a whole training.
     """
 
     rungs: Sequence[Rung] = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 5), Rung(1.0, 10))
@@ -94,6 +95,11 @@ class RacePlan:
     test_ratio: float = 0.0
     fresh: bool = False
     processes: int = 1
+    fixed: float = 0.0
+
+    def length(self, fraction: float) -> float:
+        """Time of a run with a share of the training, in times of a whole training."""
+        return self.fixed + fraction
 
     def shorter(self, share: float) -> RacePlan:
         """The plan with shorter trainings.
@@ -252,7 +258,7 @@ def _next_rung(look: Look, racing: Sequence[str], plan: RacePlan, seconds: float
 
 def _seconds(look: Look, racing: Sequence[str], rung: Rung, plan: RacePlan) -> float:
     """Predicted duration of a rung; for data without a held-out part with that of the seeds that test."""
-    factor = rung.fraction / look.rung.fraction
+    factor = plan.length(rung.fraction) / plan.length(look.rung.fraction)
     seeds = rung.seeds if factor > 1 else rung.seeds - look.rung.seeds
     if plan.fresh:
         seeds += plan.rungs[-1].seeds - rung.seeds
@@ -278,5 +284,8 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
         worst=worst,
         ratio=plan.test_ratio,
         level=plan.level,
-        seconds_of_a_seed=seconds / plan.processes / last.rung.fraction,
+        seconds_of_a_seed=seconds
+        / plan.processes
+        * plan.length(plan.rungs[-1].fraction)
+        / plan.length(last.rung.fraction),
     )
