@@ -10,9 +10,9 @@ over five seeds. Noise is equal, or differs by up to a factor of four between ca
 without a difference name a candidate alone; a difference of two standard errors is found in 80% of 40.
 
 Collect trains every candidate at half of the steps and at all of them, with five seeds, and drops none. Replay gives a
-race the stored scores of the trainings that it asks for, with a share of the time of all of them as its budget. Its
+race the stored scores of the trainings that it asks for, with a share of the steps of all of them as its budget. Its
 regret is the paired difference on the test part from the candidate that all trainings choose. Aim: at most one
-standard error of that difference, or 1% of the range from the worst to the best, with a quarter of the time.
+standard error of that difference, or 1% of the range from the worst to the best, with a quarter of the steps.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ TRAIN, VALIDATION, TEST = 640, 160, 200
 GAPS = (0, 2, 3, 4, 5, 6)
 """Differences in standard errors of a paired difference over five seeds."""
 SHARE = 0.25
-"""Share of the time of all trainings that a replayed race may use."""
+"""Share of the steps of all trainings that a replayed race may use."""
+UNIT = 1000.0
+"""Cost of a whole training in a replay, so large that the start of processes does not count."""
 RUNGS = (Rung(0.5, 5), Rung(1.0, 5))
 
 
@@ -125,11 +127,14 @@ def collect(path: Path, target: str | None, question: str | None, names: Sequenc
 
 
 def read_scores(path: Path) -> dict[str, Any]:
-    """Scores that ``collect`` wrote."""
+    """Scores that ``collect`` wrote. A training costs its share of the steps, because the times of the clock vary."""
     held = json.loads(path.read_text(encoding="utf-8"))
     held["scores"] = {
         float(fraction): {
-            name: {int(seed): Score(*score) for seed, score in seeds.items()} for name, seeds in names.items()
+            name: {
+                int(seed): Score(score[0], score[1], score[2], UNIT * float(fraction)) for seed, score in seeds.items()
+            }
+            for name, seeds in names.items()
         }
         for fraction, names in held["scores"].items()
     }
@@ -137,9 +142,9 @@ def read_scores(path: Path) -> dict[str, Any]:
 
 
 class Replay:
-    """Trainer that returns stored scores, with their times as its clock.
+    """Trainer that returns stored scores, with the steps as its clock.
 
-    scores: fraction -> candidate -> seed -> scores. share: part of the time of all trainings that is the budget.
+    scores: fraction -> candidate -> seed -> scores. share: part of the steps of all trainings that is the budget.
     """
 
     def __init__(self, scores: dict[float, dict[str, dict[int, Score]]], share: float) -> None:
@@ -173,7 +178,7 @@ def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
     )
     replay = Replay(held["scores"], share)
     race = run_race(list(whole), replay.train, plan, lambda: replay.budget - replay.spent)
-    assert race is not None, "the share of the time suffices for two seeds"
+    assert race is not None, "the share suffices for two seeds"
     means = {name: mean([each.validation for each in seeds.values()]) for name, seeds in whole.items()}
     best, chosen = max(means, key=means.__getitem__), race.verdict.chosen
     apart = [whole[best][seed].test - whole[chosen][seed].test for seed in whole[best]]
@@ -182,7 +187,7 @@ def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
     allowed = max(error, 0.01 * (max(test.values()) - min(test.values())))
     return {
         "study": held["study"], "data": held["data"], "question": held["question"], "candidates": len(whole),
-        "share_of_time": round(replay.spent / replay.total, 3), "answer": _in_words(race), "chosen": chosen,
+        "share_of_steps": round(replay.spent / replay.total, 3), "answer": _in_words(race), "chosen": chosen,
         "chosen_by_all_trainings": best, "regret": mean(apart), "allowed": allowed, "held": mean(apart) <= allowed,
     }  # fmt: skip
 

@@ -47,9 +47,9 @@ def test_a_replay_sees_what_it_would_have_trained(benchmark, tmp_path: Path) -> 
     replay.train(list(means), benchmark.Rung(0.5, 2))
     spent = replay.spent
     replay.train(list(means), benchmark.Rung(0.5, 2))
-    assert (spent, replay.spent) == (3.0, 3.0), "a stored training costs nothing"
+    assert (spent, replay.spent) == (3000.0, 3000.0), "a stored training costs nothing"
     replay.train(list(means), benchmark.Rung(1.0, 5))
     assert replay.spent <= replay.budget
     row = benchmark.replayed(held, 0.5)
     assert (row["chosen"], row["regret"], row["held"]) == ("rope", 0.0, True)
-    assert row["share_of_time"] <= 0.5
+    assert row["share_of_steps"] <= 0.5
