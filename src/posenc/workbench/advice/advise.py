@@ -188,7 +188,7 @@ def _fitted(
 ) -> tuple[tuple[str, ...], RacePlan]:
     """Candidates that the budget has time for, and their plan; ValueError for less than two.
 
-    Trainings are made shorter if few candidates fit. Where runs of a race are stored, they keep their length.
+    Trainings are made shorter if few candidates fit. Where runs of a race are stored, they keep their length at least.
     """
     budget, deadline = time
     each, fixed = _cost(trainer, store, fit.candidates)
@@ -199,7 +199,8 @@ def _fitted(
     left = deadline.remaining() - START_SECONDS
     room = [int(left / budgets.race_seconds(each, one)) for one in plans]
     enough = (index for index, most in enumerate(room) if most >= min(ENOUGH, len(fit.candidates)))
-    place = next((index for index, number in begun.items() if number), next(enough, len(plans) - 1))
+    kept = next((index for index, number in begun.items() if number), len(plans) - 1)
+    place = min(kept, next(enough, len(plans) - 1))
     chosen_plan = plans[place]
     trainer.share = chosen_plan.rungs[-1].fraction
     least = budgets.least_seconds(each, chosen_plan)
@@ -301,7 +302,7 @@ def _answered(
     sentences += reference_sentences(references, race, scale, plan.test_ratio)
     if last.rung.fraction < 1:
         part = f"{last.rung.fraction:.0%} of the usual training"
-        sentences.append(f"The budget allowed {part}, so the answer is on shorter trainings.")
+        sentences.append(f"The budget allowed {part}: a larger --budget trains longer, and may change the answer.")
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
