@@ -57,6 +57,17 @@ def test_a_candidate_that_catches_up_is_not_dropped() -> None:
     assert "poor" not in kept.looks[0].dropped
 
 
+def test_shorter_trainings_recommend_nothing() -> None:
+    """On a text ALiBi led after a quarter of the steps, and RoPE is the best after all of them."""
+    race = run_race(list(MEANS), trainer(), RacePlan().shorter())
+    assert race is not None
+    assert race.verdict.kind == "undecided"
+    assert (race.verdict.seconds_more or 0) > 0
+    early = run_race(list(MEANS), trainer(), RacePlan(rungs=(Rung(0.25, 3), Rung(1.0, 3))))
+    assert early is not None
+    assert not early.looks[0].dropped
+
+
 def test_equal_candidates_are_not_dropped() -> None:
     means = {str(number): 0.5 for number in range(6)}
     race = run_race(list(means), trainer(means, noise=0.05), RacePlan())

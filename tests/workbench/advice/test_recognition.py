@@ -10,7 +10,7 @@ import pytest
 from posenc.workbench.advice import budget
 from posenc.workbench.advice.advise import advise
 from posenc.workbench.advice.kinds import KINDS
-from posenc.workbench.advice.race import RacePlan
+from posenc.workbench.advice.race import RacePlan, Rung
 from posenc.workbench.advice.recognition import by_name, recognize
 from posenc.workbench.advice.trainer import StudyTrainer
 from posenc.workbench.storage.store import Store
@@ -103,13 +103,13 @@ def test_other_budgets_are_refused(text: str) -> None:
 
 def test_shorter_trainings_take_less_time_but_for_their_fixed_part() -> None:
     plan, fixed = RacePlan(processes=2), RacePlan(processes=2, fixed=1.0)
-    assert budget.race_seconds(3.0, plan.shorter(0.5)) == pytest.approx(budget.race_seconds(3.0, plan) / 2)
-    assert budget.race_seconds(3.0, fixed.shorter(0.5)) > budget.race_seconds(3.0, fixed) / 2
+    assert budget.race_seconds(3.0, plan.shorter()) < budget.race_seconds(3.0, plan)
+    assert budget.race_seconds(3.0, fixed.shorter()) > budget.race_seconds(3.0, plan.shorter())
     assert budget.least_seconds(3.0, plan) < 2 * budget.race_seconds(3.0, plan)
-    assert [rung.fraction for rung in plan.shorter(0.25).rungs] == [0.125, 0.25, 0.25, 0.25]
+    assert plan.shorter().rungs == (Rung(0.5, 3), Rung(0.5, 5), Rung(0.5, 10))
 
 
-def test_the_share_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path) -> None:
+def test_half_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path) -> None:
     for name, of in (("houses.csv", "epochs"), ("photo.png", "seconds")):
         found = recognize(written(tmp_path, name), None, "price" if name == "houses.csv" else None)
         reading = {"target": "price"} if name == "houses.csv" else {}
@@ -117,11 +117,11 @@ def test_the_share_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path)
         question = next(iter(found.kind.questions))
         trainer = StudyTrainer(find(found.kind.study), found.kind, request, question, by_name(found.kind))
         store, control = Store(tmp_path / f"runs-{of}"), next(iter(trainer.candidates))
-        lengths = []
-        for share in (1.0, 0.5):
-            trainer.share = share
-            for fraction in (share, share / 2):
-                settings = trainer.settings(store, control, fraction)
-                assert settings is not None
-                lengths.append(settings["training"][of])
-        assert [length / lengths[0] for length in lengths] == [1.0, 0.5, 0.5, 0.25]
+        whole, half = (trainer.settings(store, control, fraction) for fraction in (1.0, 0.5))
+        assert whole is not None
+        assert half is not None
+        assert half["training"][of] == whole["training"][of] / 2
+        assert (
+            trainer.specs(store, control, Rung(0.5, 1))[0].identity
+            != trainer.specs(store, control, Rung(1.0, 1))[0].identity
+        )

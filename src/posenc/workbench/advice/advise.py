@@ -36,8 +36,8 @@ from posenc.workbench.studies.shared import page_file
 
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
-ENOUGH, SHORTER = 6, (0.5, 0.25)
-"""Candidates for which trainings are made shorter, and the shares of their length."""
+ENOUGH = 4
+"""Candidates that start even if the budget may allow only half of their training."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -188,36 +188,30 @@ def _fitted(
 ) -> tuple[tuple[str, ...], RacePlan]:
     """Candidates that the budget has time for, and their plan; ValueError for less than two.
 
-    Trainings are made shorter if few candidates fit. Where runs of a race are stored, they keep their length at least.
+    A few candidates always start, even if only half of the usual training fits. So do those with stored runs.
     """
     budget, deadline = time
     each, fixed = _cost(trainer, store, fit.candidates)
     each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
     plan = replace(plan, fixed=fixed)
-    plans = [plan, *map(plan.shorter, SHORTER)]
-    begun = {index: _begun(trainer, store, fit, one) for index, one in enumerate(plans)}
-    left = deadline.remaining() - START_SECONDS
-    room = [int(left / budgets.race_seconds(each, one)) for one in plans]
-    enough = (index for index, most in enumerate(room) if most >= min(ENOUGH, len(fit.candidates)))
-    kept = next((index for index, number in begun.items() if number), len(plans) - 1)
-    place = min(kept, next(enough, len(plans) - 1))
-    chosen_plan = plans[place]
-    trainer.share = chosen_plan.rungs[-1].fraction
-    least = budgets.least_seconds(each, chosen_plan)
-    if len(fit.candidates) < 2 or (least > left and not begun[place]):
+    begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - START_SECONDS
+    room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
+    most = max(2, room, min(ENOUGH, room_of_half), begun)
+    least = budgets.least_seconds(each, plan)
+    if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(
             f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
-    chosen = fit.candidates[: max(2, room[place], begun[place])]
-    predicted = min(left, len(chosen) * budgets.race_seconds(each, chosen_plan))
-    part = "" if trainer.share == 1 else f" with {trainer.share:.0%} of the usual training"
+    chosen = fit.candidates[:most]
+    predicted = len(chosen) * budgets.race_seconds(each, plan)
+    part = "" if predicted <= left else ", perhaps with half of the usual training"
     print(
         f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}{part}: about "
-        f"{format_duration(predicted)}, less if many are dropped early.",
+        f"{format_duration(min(predicted, left))}, less if many are dropped early.",
         flush=True,
     )
-    return chosen, chosen_plan
+    return chosen, plan
 
 
 def _cost(trainer: StudyTrainer, store: Store, candidates: Sequence[str]) -> tuple[float, float]:
@@ -234,7 +228,6 @@ def _cost(trainer: StudyTrainer, store: Store, candidates: Sequence[str]) -> tup
 
 def _begun(trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan) -> int:
     """Number of candidates, in their order, up to the last one with a finished run of the first rung."""
-    trainer.share = plan.rungs[-1].fraction
     runs_of = [trainer.specs(store, name, plan.rungs[0]) for name in fit.candidates]
     done = [any(store.finished(spec.identity) for spec in some) for some in runs_of]
     return max((place + 1 for place, finished in enumerate(done) if finished), default=0)
@@ -300,9 +293,6 @@ def _answered(
     sentences = [recommendation(race, scale)]
     sentences += [control_sentence(race, trainer.candidates, scale, plan.validation_ratio)]
     sentences += reference_sentences(references, race, scale, plan.test_ratio)
-    if last.rung.fraction < 1:
-        part = f"{last.rung.fraction:.0%} of the usual training"
-        sentences.append(f"The budget allowed {part}: a larger --budget trains longer, and may change the answer.")
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:

@@ -83,7 +83,6 @@ class Kind:
         condition: Maps a request and a question to the label of the condition.
         questions: Question to its phrase; the first one is usual.
         half: Setting of the time limit of a training, for a study whose trainings have one; "" otherwise.
-        steps: Setting of the steps of a training, for other studies.
         held_out: True if the data have a test part.
         references: Baselines without a training, scored on the test part beside the answer.
         evidence: Committed page and document on the same question.
@@ -97,7 +96,6 @@ class Kind:
     condition: Callable[[Request, str], str] = _main
     questions: Mapping[str, str] = field(default_factory=lambda: {"": ""})
     half: str = ""
-    steps: str = "epochs"
     held_out: bool = True
     references: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
@@ -181,7 +179,6 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         study="gridpe",
-        steps="own_steps",
         noun="labeled images",
         metrics=(ACCURACY,),
         candidates=(
@@ -194,7 +191,6 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         study="points",
-        steps="own_steps",
         noun="point clouds or meshes in class folders",
         metrics=(ACCURACY,),
         candidates=(
@@ -246,7 +242,6 @@ KINDS: tuple[Kind, ...] = (
     ),
     Kind(
         study="shape-fit",
-        steps="steps",
         noun="a mesh",
         metrics=(Metric(validation="iou", test="iou", name="intersection over union"),),
         candidates=(

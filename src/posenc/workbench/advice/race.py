@@ -26,6 +26,8 @@ from posenc.workbench.advice.verdict import Verdict, verdict_of
 
 FEWEST = 2
 """Candidates that always stay."""
+LEAST_FRACTION = 0.5
+"""Share of the usual training before which nothing is dropped: encodings overtake each other."""
 MORE_SEEDS = (5, 10)
 """Numbers of seeds to which a rung is extended if the time does not suffice for longer trainings."""
 SAFETY, START_SECONDS = 1.15, 5.0
@@ -101,16 +103,14 @@ class RacePlan:
         """Time of a run with a share of the training, in times of a whole training."""
         return self.fixed + fraction
 
-    def shorter(self, share: float) -> RacePlan:
-        """The plan with shorter trainings.
-
-        Args:
-            share: Share of the length of each training.
+    def shorter(self) -> RacePlan:
+        """The plan with half of the training in every rung.
 
         Returns:
-            The plan.
+            The plan, whose answer is not final: encodings may overtake each other later.
         """
-        return replace(self, rungs=tuple(rung._replace(fraction=share * rung.fraction) for rung in self.rungs))
+        numbers = dict.fromkeys(rung.seeds for rung in self.rungs)
+        return replace(self, rungs=tuple(Rung(LEAST_FRACTION, seeds) for seeds in numbers))
 
     @property
     def choosing_seeds(self) -> int:
@@ -214,7 +214,8 @@ def _compared(racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan)
     gaps = paired_gaps(validation, leader, ratio=plan.validation_ratio, level=1 - (1 - plan.level) / compared)
     worse = [name for name, gap in gaps.items() if gap.below(0) and _stays_worse(shared, name, leader, gap.mean)]
     worse.sort(key=lambda name: gaps[name].mean)
-    most = 0 if plan.fresh and len(seeds) > plan.choosing_seeds else len(racing) - FEWEST
+    early = rung.fraction < LEAST_FRACTION
+    most = 0 if early or (plan.fresh and len(seeds) > plan.choosing_seeds) else len(racing) - FEWEST
     return Look(
         rung=Rung(rung.fraction, len(seeds)), scores=shared, leader=leader, gaps=gaps, dropped=tuple(worse[:most])
     )
@@ -277,6 +278,7 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
     test = {name: {seed: last.scores[name][seed].test for seed in testing} for name in survivors}
     last_test = {name: [each.test for each in seeds.values()] for look in looks for name, seeds in look.scores.items()}
     worst = min(mean(values) for values in last_test.values())
+    length = plan.length(1.0) / plan.length(last.rung.fraction)
     seconds = sum(mean([each.seconds for each in last.scores[name].values()]) for name in survivors)
     return verdict_of(
         test,
@@ -284,8 +286,6 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
         worst=worst,
         ratio=plan.test_ratio,
         level=plan.level,
-        seconds_of_a_seed=seconds
-        / plan.processes
-        * plan.length(plan.rungs[-1].fraction)
-        / plan.length(last.rung.fraction),
+        seconds_of_a_seed=length * seconds / plan.processes,
+        whole=last.rung.fraction == 1,
     )

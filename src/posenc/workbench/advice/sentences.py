@@ -59,6 +59,12 @@ def recommendation(race: Race, scale: Scale) -> str:
             f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
             f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)}."
         )
+    if (part := race.looks[-1].rung.fraction) < 1:
+        return (
+            f"This budget allowed {part:.0%} of the usual training, after which {verdict.chosen} is the best on the "
+            f"validation part. Encodings often overtake each other later, so nothing is recommended yet: "
+            f"{_more(race)}"
+        )
     names = (verdict.chosen, *verdict.others)
     listed = _listed(names)
     if verdict.kind == "equal":
@@ -87,7 +93,7 @@ def _more(race: Race) -> str:
     more = race.verdict.seconds_more
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
-    return f"about {format_duration(more)} more may decide it."
+    return f"about {format_duration(more)} more may decide it (a larger --budget goes on from here)."
 
 
 def control_sentence(race: Race, candidates: Mapping[str, Candidate], scale: Scale, ratio: float) -> str:

@@ -88,9 +88,6 @@ class StudyTrainer:
         request: Preset, source and options of reading.
         question: Question of the kind.
         candidates: Candidates by name.
-
-    Attributes:
-        share: Length of the longest training as a share of that of the preset; its half is the half budget.
     """
 
     def __init__(
@@ -101,8 +98,7 @@ class StudyTrainer:
         self.executor: runner.Executor | None = None
         self.deadline: Deadline | None = None
         self.failed: dict[str, str] = {}
-        self.share = 1.0
-        self._settings: dict[tuple[str, float, float], tuple[dict[str, Any], str, str]] = {}
+        self._settings: dict[tuple[str, float], tuple[dict[str, Any], str, str]] = {}
 
     def settings(self, store: Store, name: str, fraction: float = 1.0) -> dict[str, Any] | None:
         """Settings of a run of a candidate; the data are written into the store.
@@ -110,7 +106,7 @@ class StudyTrainer:
         Args:
             store: The store.
             name: Name of the candidate.
-            fraction: Share of the training: ``share``, or half of it.
+            fraction: Share of the training, 1 or 0.5.
 
         Returns:
             The settings; None for a candidate that cannot represent the data.
@@ -118,31 +114,24 @@ class StudyTrainer:
         Raises:
             ValueError: The data cannot be read, or the candidate cannot be built.
         """
-        key = (name, fraction, self.share)
-        if key in self._settings:
-            return self._settings[key][0]
+        if (name, fraction) in self._settings:
+            return self._settings[name, fraction][0]
         candidate, changes = self.candidates[name], {**self.request.changes, **self.candidates[name].changes}
-        made = self._made(store, candidate, changes)
-        if made is not None and "training" in made and min(fraction, self.share) < 1:
-            changes |= self._shorter(made, fraction)
-            made = self._made(store, candidate, changes)
-        label = self.condition
-        if made is not None and fraction < self.share and not self.kind.half:
-            made, label = with_half_budget(made), half_budget_of(label)
+        made, label = self._made(store, candidate, changes), self.condition
+        if made is not None and fraction < 1:
+            if self.kind.half:
+                changes[self.kind.half] = fraction * made["training"]["seconds"]
+                made = self._made(store, candidate, changes)
+            else:
+                made, label = with_half_budget(made), half_budget_of(label)
         if made is not None:
             request = replace(self.request, changes=changes)
-            self._settings[key] = made, label, preset_label(self.study.presets, request)
+            self._settings[name, fraction] = made, label, preset_label(self.study.presets, request)
         return made
 
     def _made(self, store: Store, candidate: Candidate, changes: dict[str, Any]) -> dict[str, Any] | None:
         request = replace(self.request, changes=changes)
         return self.study.run_settings(request, store, self.condition, candidate.label)
-
-    def _shorter(self, made: dict[str, Any], fraction: float) -> dict[str, Any]:
-        """Changes for a share of a training: of its seconds, or of its steps, of which the half budget then halves."""
-        if self.kind.half:
-            return {self.kind.half: fraction * made["training"]["seconds"]}
-        return {} if self.share == 1 else {self.kind.steps: max(2, round(self.share * made["training"]["epochs"]))}
 
     def specs(self, store: Store, name: str, rung: Rung) -> list[RunSpec]:
         """Runs of a candidate in a rung.
@@ -156,7 +145,7 @@ class StudyTrainer:
             One run per seed.
         """
         self.settings(store, name, rung.fraction)
-        settings, condition, preset = self._settings[name, rung.fraction, self.share]
+        settings, condition, preset = self._settings[name, rung.fraction]
         return [
             self.study.procedure.spec(
                 study=self.study.name,

@@ -10,6 +10,8 @@ from typing import Literal
 from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.advice.paired_gaps import BySeed, paired_gaps, seeds_needed
 
+FEWEST_SEEDS = 3
+"""Seeds of whole trainings that an answer needs."""
 MARGIN = 0.1
 """Differences up to this share of the distance from the worst candidate to the chosen one are small."""
 
@@ -47,7 +49,14 @@ class Verdict:
 
 
 def verdict_of(
-    test: Mapping[str, BySeed], chosen: str, *, worst: float, ratio: float, level: float, seconds_of_a_seed: float
+    test: Mapping[str, BySeed],
+    chosen: str,
+    *,
+    worst: float,
+    ratio: float,
+    level: float,
+    seconds_of_a_seed: float,
+    whole: bool = True,
 ) -> Verdict:
     """Compare the chosen candidate with the others on the test part.
 
@@ -57,7 +66,9 @@ def verdict_of(
         worst: Smallest mean score of all candidates of the race.
         ratio: Test items over training items, if each seed has another split; otherwise 0.
         level: Coverage of all intervals together (Bonferroni).
-        seconds_of_a_seed: Time of one more seed of all candidates.
+        seconds_of_a_seed: Time of one more seed of all candidates, each with the whole training.
+        whole: False if the trainings are shorter than usual. Nothing is decided then, because encodings that lead after
+            a short training are often overtaken.
 
     Returns:
         The answer.
@@ -79,6 +90,8 @@ def verdict_of(
     gaps = {name: _negated(gap) for name, gap in below.items()}
     close = sorted((name for name, gap in gaps.items() if not gap.above(0)), key=lambda name: -means[name])
     parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
+    if not whole:
+        return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     if not close:
         return Verdict(kind="best", **parts)
     largest = max(max(abs(gaps[name].low), abs(gaps[name].high)) for name in close)
