@@ -113,9 +113,7 @@ def _explain(path: Path | None, wanted: scheme_questions.Wanted) -> int:
     if path is not None:
         raise ValueError(f"--explain reads no data; got {path}. Leave one of them out.")
     if wanted.axes is not None and wanted.axes < 1:
-        raise ValueError(
-            f"--axes is a number of axes, 1 or more; got {wanted.axes}. Use --axes 2 for a plane."
-        )
+        raise ValueError(f"--axes is a number of axes, 1 or more; got {wanted.axes}. Use --axes 2 for a plane.")
     if wanted == scheme_questions.Wanted() and sys.stdin.isatty() and sys.stdout.isatty():
         wanted = scheme_questions.ask(input)
     print(scheme_questions.text(index.load().schemes, wanted))
