@@ -93,7 +93,7 @@ LAYERS = (
     ("workbench.studies",),
     ("workbench.given_graphs", "workbench.study_result", "workbench.request_options"),
     ("workbench.model_loading", "workbench.request_execution", "workbench.run_export"),
-    ("workbench.commands",),
+    ("workbench.commands", "workbench.advice"),
     ("workbench",),
     ("cli",),
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 import posenc
 from posenc.cli import (
+    advise,
     bench,
     completion,
     data,
@@ -38,6 +39,7 @@ from posenc.lookup.name_suggestion import nearest_names, unknown
 
 COMMANDS: Mapping[str, Callable[..., int | None]] = {
     "run": workbench.run,
+    "advise": advise.advise,
     "report": workbench.report,
     "results": results.results,
     "export": export.export,

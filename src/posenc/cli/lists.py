@@ -147,12 +147,13 @@ def _schemes(rows: list[dict[str, Any]], site: str | None, axes: int | None, unb
         row
         for row in rows
         if (not unbounded or row["range"] is None)
-        and (axes is None or _takes_axes(row, axes))
+        and (axes is None or takes_axes(row, axes))
         and sites <= set(row["sites"])
     ]
 
 
-def _takes_axes(row: Mapping[str, Any], axes: int) -> bool:
+def takes_axes(row: Mapping[str, Any], axes: int) -> bool:
+    """Return True for a row of the index of schemes that takes this number of axes."""
     any_number = "any" in row["axes"] or row["made_of"]
     return bool(any_number) or axes in row["axes"] or (row["axes_from"] is not None and axes >= row["axes_from"])
 

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 EXPORTS = {
+    "advice.advise": ("Advice", "advise"),
     "commands": ("report", "results", "run"),
     "dataset_record": ("DatasetRecord", "Part"),
     "executors.batched": ("BatchedExecutor",),

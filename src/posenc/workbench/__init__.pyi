@@ -4,6 +4,8 @@ from posenc.workbench import executors as executors
 from posenc.workbench import studies as studies
 from posenc.workbench import tasks as tasks
 from posenc.workbench import training as training
+from posenc.workbench.advice.advise import Advice as Advice
+from posenc.workbench.advice.advise import advise as advise
 from posenc.workbench.commands import report as report
 from posenc.workbench.commands import results as results
 from posenc.workbench.commands import run as run
@@ -71,6 +73,7 @@ from posenc.workbench.worker import execute as execute_run
 
 __all__ = [
     "MAIN",
+    "Advice",
     "Batched",
     "BatchedExecutor",
     "Best",
@@ -118,6 +121,7 @@ __all__ = [
     "Table",
     "TrainingConfig",
     "TrainingPosition",
+    "advise",
     "all_studies",
     "draw_image",
     "execute_run",

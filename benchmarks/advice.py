@@ -1,0 +1,237 @@
+"""The race of `posenc advise` on simulated learning curves, and on stored scores of full comparisons.
+
+    python benchmarks/advice.py --out results/advice-cpu.json
+    python benchmarks/advice.py --collect houses.csv --target price --question new --scores new.json
+    python benchmarks/advice.py --replay between.json new.json --out results/advice-cpu.json
+
+Simulated: twelve candidates whose scores have noise, and seeds that share training items. "Null": all have the same
+expected score, as with shuffled labels. "Power": one is better by a number of standard errors of a paired difference
+over five seeds. Noise is equal, or differs by up to a factor of four between candidates. Aims: at most 5 of 40 races
+without a difference name a candidate alone; a difference of two standard errors is found in 80% of 40.
+
+Collect trains every candidate at half of the steps and at all of them, with five seeds, and drops none. Replay gives a
+race the stored scores of the trainings that it asks for, with a share of the steps of all of them as its budget. Its
+regret is the paired difference on the test part from the candidate that all trainings choose. Aim: at most one
+standard error of that difference, or 1% of the range from the worst to the best, with a quarter of the steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from posenc.measure.statistics import mean, sd
+from posenc.workbench import provenance, studies
+from posenc.workbench.advice.race import Race, RacePlan, Rung, Score, Scores, run_race
+from posenc.workbench.advice.recognition import by_name, fitting, recognize
+from posenc.workbench.advice.trainer import StudyTrainer
+from posenc.workbench.executors.processes import Local
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies import Request
+
+CANDIDATES, CASES, BETTER = 12, 40, 7
+MOST_NAMED, LEAST_FOUND = 5, 32
+TRAIN, VALIDATION, TEST = 640, 160, 200
+"""Items of each part of the simulated data."""
+GAPS = (0, 2, 3, 4, 5, 6)
+"""Differences in standard errors of a paired difference over five seeds."""
+SHARE = 0.25
+"""Share of the steps of all trainings that a replayed race may use."""
+UNIT = 1000.0
+"""Cost of a whole training in a replay, so large that the start of processes does not count."""
+RUNGS = (Rung(0.5, 5), Rung(1.0, 5))
+
+
+class Curves(NamedTuple):
+    """Simulated candidates: expected score and noise of each, correlation of two seeds, and seed of the case."""
+
+    final: np.ndarray
+    noise: np.ndarray
+    shared: float
+    case: int
+
+    def train(self, candidates: Sequence[str], rung: Rung) -> Scores:
+        """Scores of trainings. Equal calls return equal scores."""
+        return {
+            name: {seed: self.score(int(name), rung.fraction, seed) for seed in range(rung.seeds)}
+            for name in candidates
+        }
+
+    def score(self, number: int, fraction: float, seed: int) -> Score:
+        """Score of one training. All candidates rise alike; a part of the noise is the same for all seeds."""
+        common = np.random.default_rng([self.case, number]).normal(0, 1, 2)
+        own = np.random.default_rng([self.case, number, seed, round(2 * fraction)]).normal(0, 1, 2)
+        errors = self.noise[number] * (math.sqrt(1 - self.shared) * own + math.sqrt(self.shared) * common)
+        validation, test = (float(self.final[number] + error - 1 / (1 + 9 * fraction)) for error in errors)
+        earlier = validation + 1 / (1 + 9 * fraction) - 1 / (1 + 4.5 * fraction)
+        return Score(validation, earlier, test, fraction)
+
+
+def simulated(gap: float, unequal: bool, case: int) -> Curves:
+    """Candidates of a case. Number 7 is better than the others by a number of standard errors of its own noise."""
+    draw = np.random.default_rng([case, 77])
+    noise = np.exp(draw.uniform(-math.log(2), math.log(2), CANDIDATES)) if unequal else np.ones(CANDIDATES)
+    shared = TEST / (TEST + TRAIN + VALIDATION)
+    final = np.zeros(CANDIDATES)
+    final[BETTER] = gap * math.sqrt(2) * noise[BETTER] * math.sqrt((1 - shared) / 5 + shared)
+    return Curves(final, noise, shared, case)
+
+
+def outcomes(gap: float, unequal: bool, cases: int = CASES) -> dict[str, Any]:
+    """Answers of races on simulated candidates, counted."""
+    plan = RacePlan(validation_ratio=VALIDATION / TRAIN, test_ratio=TEST / (TRAIN + VALIDATION))
+    names = list(map(str, range(CANDIDATES)))
+    found = [run_race(names, simulated(gap, unequal, case).train, plan) for case in range(cases)]
+    races = [race for race in found if race is not None]
+    answers, better = [race.verdict for race in races], str(BETTER)
+    return {
+        "gap": gap,
+        "noise": "unequal" if unequal else "equal",
+        "cases": cases,
+        "named_alone": sum(answer.kind == "best" for answer in answers),
+        "better_named_alone": sum(answer.kind == "best" and answer.chosen == better for answer in answers),
+        "better_chosen": sum(answer.chosen == better for answer in answers),
+        "better_dropped": sum(any(better in look.dropped for look in race.looks) for race in races),
+    }
+
+
+def simulations(cases: int) -> Iterator[dict[str, Any]]:
+    for unequal in (False, True):
+        for gap in GAPS:
+            yield (row := outcomes(gap, unequal, cases))
+            print(row, flush=True)
+
+
+def collect(path: Path, target: str | None, question: str | None, names: Sequence[str]) -> dict[str, Any]:
+    """Train candidates at half and at all steps with five seeds; their scores."""
+    found = recognize(path, None, target)
+    kind, study = found.kind, studies.find(found.kind.study)
+    request = Request(preset="quick", source=path, reading={"target": target} if target else {})
+    candidates = {name: each for name, each in by_name(kind).items() if name in names or not names}
+    trainer = StudyTrainer(study, kind, request, question or next(iter(kind.questions)), candidates)
+    trainer.executor = Local(1)
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder) / "runs")
+        fit = fitting(trainer, store)
+        scores = {str(rung.fraction): trainer.train(store, fit.candidates, rung) for rung in RUNGS}
+    items = fit.settings["items"]
+    return {"study": kind.study, "data": path.name, "question": question or "", "items": items, "scores": scores}
+
+
+def read_scores(path: Path) -> dict[str, Any]:
+    """Scores that ``collect`` wrote. A training costs its share of the steps, because the times of the clock vary."""
+    held = json.loads(path.read_text(encoding="utf-8"))
+    held["scores"] = {
+        float(fraction): {
+            name: {
+                int(seed): Score(score[0], score[1], score[2], UNIT * float(fraction)) for seed, score in seeds.items()
+            }
+            for name, seeds in names.items()
+        }
+        for fraction, names in held["scores"].items()
+    }
+    return held
+
+
+class Replay:
+    """Trainer that returns stored scores, with the steps as its clock.
+
+    scores: fraction -> candidate -> seed -> scores. share: part of the steps of all trainings that is the budget.
+    """
+
+    def __init__(self, scores: dict[float, dict[str, dict[int, Score]]], share: float) -> None:
+        self.scores, self.seen = scores, set[tuple[float, str, int]]()
+        self.total = sum(
+            each.seconds for names in scores.values() for seeds in names.values() for each in seeds.values()
+        )
+        self.budget, self.spent = share * self.total, 0.0
+
+    def train(self, candidates: Sequence[str], rung: Rung) -> Scores:
+        """Stored scores, until the budget is spent."""
+        made: dict[str, dict[int, Score]] = {name: {} for name in candidates}
+        for seed in range(rung.seeds):
+            for name in candidates:
+                key, score = (rung.fraction, name, seed), self.scores[rung.fraction][name][seed]
+                if key not in self.seen and self.spent + score.seconds > self.budget:
+                    return made
+                self.spent += 0.0 if key in self.seen else score.seconds
+                self.seen.add(key)
+                made[name][seed] = score
+        return made
+
+
+def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
+    """Regret of a race with a share of the time, against the choice of all trainings."""
+    items, whole = held["items"], held["scores"][1.0]
+    plan = RacePlan(
+        rungs=(Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 5)),
+        validation_ratio=items["validation"] / items["train"],
+        test_ratio=items["test"] / (items["train"] + items["validation"]),
+    )
+    replay = Replay(held["scores"], share)
+    race = run_race(list(whole), replay.train, plan, lambda: replay.budget - replay.spent)
+    assert race is not None, "the share suffices for two seeds"
+    means = {name: mean([each.validation for each in seeds.values()]) for name, seeds in whole.items()}
+    best, chosen = max(means, key=means.__getitem__), race.verdict.chosen
+    apart = [whole[best][seed].test - whole[chosen][seed].test for seed in whole[best]]
+    test = {name: mean([each.test for each in seeds.values()]) for name, seeds in whole.items()}
+    error = sd(apart) * math.sqrt(1 / len(apart) + plan.test_ratio)
+    allowed = max(error, 0.01 * (max(test.values()) - min(test.values())))
+    return {
+        "study": held["study"], "data": held["data"], "question": held["question"], "candidates": len(whole),
+        "share_of_steps": round(replay.spent / replay.total, 3), "answer": _in_words(race), "chosen": chosen,
+        "chosen_by_all_trainings": best, "regret": mean(apart), "allowed": allowed, "held": mean(apart) <= allowed,
+    }  # fmt: skip
+
+
+def _in_words(race: Race) -> str:
+    return f"{race.verdict.kind}: {', '.join((race.verdict.chosen, *race.verdict.others))}"
+
+
+def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Aims that are missed."""
+    missed = [f"null, {row['noise']} noise" for row in rows if row["gap"] == 0 and row["named_alone"] > MOST_NAMED]
+    return missed + [
+        f"two standard errors, {row['noise']} noise"
+        for row in rows
+        if row["gap"] == 2 and row["better_named_alone"] < LEAST_FOUND
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--collect", type=Path)
+    parser.add_argument("--target")
+    parser.add_argument("--question")
+    parser.add_argument("--candidates", nargs="*", default=[])
+    parser.add_argument("--scores", type=Path)
+    parser.add_argument("--replay", type=Path, nargs="*", default=[])
+    parser.add_argument("--out", type=Path)
+    chosen = parser.parse_args(arguments)
+    if chosen.collect is not None:
+        collected = collect(chosen.collect, chosen.target, chosen.question, chosen.candidates)
+        chosen.scores.write_text(json.dumps(collected, indent=1) + "\n", encoding="utf-8")
+        return 0
+    rows = list(simulations(chosen.cases))
+    replays = [replayed(read_scores(path), share) for path in chosen.replay for share in (SHARE, 2 * SHARE)]
+    for each in replays:
+        print(each)
+    missed = failures(rows)
+    print("Missed:", ", ".join(missed) or "nothing")
+    if chosen.out is not None:
+        record = {"simulated": rows, "missed": missed, "replayed": replays, "provenance": provenance.gather()}
+        chosen.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,328 @@
+"""Advice on the encoding for a user's data: recognize the data, race candidates within a time, and write a page.
+
+from posenc.workbench import advise
+advice = advise("houses.csv", target="price", budget="5m")
+print(advice)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from posenc.measure.statistics import mean
+from posenc.workbench import request_checks, runner, studies
+from posenc.workbench.advice import budget as budgets
+from posenc.workbench.advice.code import load_code, runs, sklearn_code, torch_code
+from posenc.workbench.advice.kinds import Candidate, Kind
+from posenc.workbench.advice.page import PageParts, write_advice
+from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RacePlan, Rung, Score, run_race
+from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
+from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, reference_sentences
+from posenc.workbench.advice.trainer import Deadline, StudyTrainer
+from posenc.workbench.processor_share import available_cores
+from posenc.workbench.progress import format_duration
+from posenc.workbench.provenance import cores
+from posenc.workbench.report.number_format import count
+from posenc.workbench.request_options import PAGE_PACKAGES
+from posenc.workbench.storage.provisional_store import provisional_store
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.places.stored_places import load_table
+from posenc.workbench.studies.shared import page_file
+
+TIMED = 3
+"""Candidates of which a few steps are timed before the start, beside the first one."""
+ENOUGH = 4
+"""Candidates that start even if the budget may allow only half of their training."""
+SLACK = 2.0
+"""Factor on the predicted time of baselines, whose cost is a constant of the study."""
+_NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
+"""Score of a run that has not finished."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """Advice on the encoding for a user's data. ``str(advice)`` is the answer in sentences.
+
+    Attributes:
+        recommended: Name of the recommended candidate, such as "fourier (detail 4)".
+        kind: "best" for one candidate, "equal" for several without a difference that matters, "undecided".
+        equal_to: Candidates that are not told apart from the recommended one.
+        sentences: The answer.
+        code: Code that uses the encoding; "" if the recommendation is no encoding.
+        race: The race with all scores.
+        path: The page, an HTML file.
+        study: Name of the study whose runs are in the store.
+
+    Example:
+        >>> from posenc.workbench import Advice
+        >>> "sentences" in Advice.__dataclass_fields__
+        True
+    """
+
+    recommended: str
+    kind: str
+    equal_to: tuple[str, ...]
+    sentences: tuple[str, ...]
+    code: str
+    race: Race
+    path: Path
+    study: str
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def advise(
+    source: str | Path,
+    *,
+    target: str | None = None,
+    budget: str = "10m",
+    question: str | None = None,
+    study: str | None = None,
+    reading: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    out: str | Path = "runs",
+    jobs: int | None = None,
+) -> Advice:
+    """Compare encodings on your data within a time, and recommend one.
+
+    All candidates are trained a little. Those that are shown to be worse are dropped, and the others are trained on.
+    The recommendation comes from the validation part, and its comparison from a test part that no choice has seen. Runs
+    are kept in the store: the same call continues after an interruption, and a larger budget adds to what is there.
+
+    Args:
+        source: Your file or folder.
+        target: Column to predict, for a table.
+        budget: Time of the clock, such as "10m", "90s" or "1h".
+        question: For a table of places: "between" known places or at "new" ones. Default: the first question of the
+            kind of data.
+        study: Name of the study that reads the data. Default: found by names and headers.
+        reading: Further options of the reader by name, as those of ``run``: {"coordinates": "x,y"}. Default: none.
+        changes: Settings of the quick preset of the study with other values. Default: none.
+        out: The store.
+        jobs: Trainings at the same time. Default: one per core.
+
+    Returns:
+        The advice with its page.
+
+    Raises:
+        ValueError: The data cannot be read, are of several kinds, or the budget is too small for two candidates. Then
+            nothing is written.
+
+    Example:
+        >>> from posenc.workbench import advise
+        >>> try:
+        ...     advise("houses.csv", budget="soon")
+        ... except ValueError as error:
+        ...     print(error)
+        a budget is a time above 0, such as 10m, 90s or 1h; got 'soon'. Use --budget 10m.
+    """
+    seconds = budgets.budget_seconds(budget)
+    deadline = Deadline(seconds, budgets.reserve(seconds))
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"At least one training at a time is needed; got jobs={jobs}. Leave it out for one per core.")
+    request_checks.refuse_missing_packages(*PAGE_PACKAGES)
+    options = {"target": target, **(reading or {})}
+    found = recognize(Path(source), study, target, options.get("labels"))
+    trainer = _trainer(found, question, options, changes or {})
+    print(found.sentence, flush=True)
+    processes = jobs or cores()
+    trainer.executor, trainer.deadline = runner.pick("cpu", processes), deadline
+    with provisional_store(Path(out)) as proposed:
+        fit = fitting(trainer, proposed.store)
+        plan = _plan(found.kind, fit.settings, processes)
+        deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
+        chosen, plan = _fitted(trainer, proposed.store, fit, plan, (seconds, deadline))
+        _announce(found.kind, trainer, fit, chosen, question)
+        for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
+            print(line)
+        store = proposed.accept()
+    race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
+    if race is None:
+        raise ValueError(_too_little(trainer, budget, source))
+    deadline.release()
+    references = _references(trainer, store, race, deadline)
+    return _answered(trainer, store, race, plan, fit, references)
+
+
+def _too_little(trainer: StudyTrainer, budget: str, source: str | Path) -> str:
+    failed = "".join(f" {name} failed: {sentence}" for name, sentence in trainer.failed.items())
+    return (
+        f"the budget of {budget} ended before two seeds of each candidate were trained. What is finished is stored: "
+        f"the same command with a larger budget goes on, posenc advise {source} --budget 10m.{failed}"
+    )
+
+
+def _trainer(
+    found: Recognized, question: str | None, options: Mapping[str, Any], changes: Mapping[str, Any]
+) -> StudyTrainer:
+    """Trainer of the candidates of a kind; ValueError for an unknown question or option."""
+    kind = found.kind
+    if question is not None and question not in kind.questions:
+        known = " or ".join(kind.questions) if "" not in kind.questions else "none"
+        raise ValueError(f"the questions on {kind.noun} are {known}; got {question!r}. Leave it out for the usual one.")
+    definition = studies.find(kind.study)
+    reading = request_checks.reading_options(kind.study, found.path, options)
+    request = Request(preset="quick", source=found.path, reading=reading, changes=dict(changes))
+    return StudyTrainer(definition, kind, request, question or next(iter(kind.questions)), by_name(kind))
+
+
+def _plan(kind: Kind, settings: Mapping[str, Any], processes: int) -> RacePlan:
+    """Rungs, and how much the seeds have in common."""
+    if not kind.held_out:
+        return RacePlan(rungs=FRESH_RUNGS, fresh=True, processes=processes)
+    items, by_seed = settings.get("items", {}), settings.get("split") == "seed"
+    train, validation, test = (float(items.get(part, 0)) for part in ("train", "validation", "test"))
+    if not by_seed or not train:
+        return RacePlan(processes=processes)
+    return RacePlan(validation_ratio=validation / train, test_ratio=test / (train + validation), processes=processes)
+
+
+def _fitted(
+    trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan, time: tuple[float, Deadline]
+) -> tuple[tuple[str, ...], RacePlan]:
+    """Candidates that the budget has time for, and their plan; ValueError for less than two.
+
+    A few candidates always start, even if only half of the usual training fits. So do those with stored runs.
+    """
+    budget, deadline = time
+    each, fixed = _cost(trainer, store, fit.candidates)
+    each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+    plan = replace(plan, fixed=fixed)
+    begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - START_SECONDS
+    room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
+    most = max(2, room, min(ENOUGH, room_of_half), begun)
+    least = budgets.least_seconds(each, plan)
+    if len(fit.candidates) < 2 or (least > left and not begun):
+        raise ValueError(
+            f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
+            f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
+        )
+    chosen = fit.candidates[:most]
+    predicted = len(chosen) * budgets.race_seconds(each, plan)
+    part = "" if predicted <= left else ", perhaps with half of the usual training"
+    print(
+        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}{part}: about "
+        f"{format_duration(min(predicted, left))}, less if many are dropped early.",
+        flush=True,
+    )
+    return chosen, plan
+
+
+def _cost(trainer: StudyTrainer, store: Store, candidates: Sequence[str]) -> tuple[float, float]:
+    """Seconds of a run on a free core, and its time beside the training in times of a whole training."""
+
+    def seconds(name: str, fraction: float) -> float:
+        return trainer.study.cost.seconds(trainer.specs(store, name, Rung(fraction, 1))[0], store)
+
+    named = candidates[: TIMED + 1]
+    whole = [seconds(name, 1.0) for name in named]
+    training = 2 * (whole[-1] - seconds(named[-1], 0.5))
+    return mean(whole), max(0.0, whole[-1] / training - 1) if training > 0 else 0.0
+
+
+def _begun(trainer: StudyTrainer, store: Store, fit: Fitting, plan: RacePlan) -> int:
+    """Number of candidates, in their order, up to the last one with a finished run of the first rung."""
+    runs_of = [trainer.specs(store, name, plan.rungs[0]) for name in fit.candidates]
+    done = [any(store.finished(spec.identity) for spec in some) for some in runs_of]
+    return max((place + 1 for place, finished in enumerate(done) if finished), default=0)
+
+
+def _announce(kind: Kind, trainer: StudyTrainer, fit: Fitting, chosen: Sequence[str], question: str | None) -> None:
+    """Print the question, the candidates with their reasons, and what is left out."""
+    if len(kind.questions) > 1:
+        asked = question or next(iter(kind.questions))
+        rest = {name: phrase for name, phrase in kind.questions.items() if name != asked}
+        others = " or ".join(f"--question {name} ({phrase})" for name, phrase in rest.items())
+        print(f"Question: the best {kind.questions[asked]}. The other one: {others}.")
+    controls = [f"{name} ({trainer.candidates[name].control})" for name in chosen if trainer.candidates[name].control]
+    print(f"Controls: {', '.join(controls)}.")
+    print(f"Encodings: {', '.join(name for name in chosen if not trainer.candidates[name].control)}.")
+    if later := [name for name in fit.candidates if name not in chosen]:
+        print(f"No time for: {', '.join(later)}.")
+    for name, reason in fit.left_out.items():
+        print(f"Left out: {name}, because {reason}")
+
+
+def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> float:
+    """Predicted time of the baselines that are scored beside the answer."""
+    total = 0.0
+    for label in trainer.kind.references:
+        trainer.candidates = {**trainer.candidates, label: Candidate(label=label)}
+        if trainer.settings(store, label) is not None:
+            specs = [spec for spec in trainer.specs(store, label, Rung(1.0, 5)) if not store.finished(spec.identity)]
+            total += sum(trainer.study.cost.seconds(spec, store) for spec in specs)
+    return SLACK * total / processes + START_SECONDS if total else 0.0
+
+
+def _references(trainer: StudyTrainer, store: Store, race: Race, deadline: Deadline) -> dict[str, dict[int, float]]:
+    """Scores of baselines on the test part, if time is left for them."""
+    made: dict[str, dict[int, float]] = {}
+    seeds = race.looks[-1].rung.seeds
+    for label in trainer.kind.references:
+        if trainer.settings(store, label) is None:
+            continue
+        specs = trainer.specs(store, label, Rung(1.0, seeds))
+        if deadline.remaining() > 0:
+            trainer.execute(store, specs)
+        done = [spec for spec in specs if store.finished(spec.identity)]
+        made[label] = {spec.seed: trainer.score(store.read(spec.identity)).test for spec in done}
+    return made
+
+
+def _answered(
+    trainer: StudyTrainer,
+    store: Store,
+    race: Race,
+    plan: RacePlan,
+    fit: Fitting,
+    references: Mapping[str, Mapping[int, float]],
+) -> Advice:
+    """The answer in sentences, its code and its page."""
+    kind, verdict, last = trainer.kind, race.verdict, race.looks[-1]
+    runs_of = trainer.specs(store, verdict.chosen, last.rung)
+    best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
+    stored = store.read(best.identity)
+    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind))
+    calls = tuple(stored.timing.get("calls", ()))
+    sentences = [recommendation(race, scale)]
+    sentences += [control_sentence(race, trainer.candidates, scale, plan.validation_ratio)]
+    sentences += reference_sentences(references, race, scale, plan.test_ratio)
+    code = torch_code(kind.study, verdict.chosen, best.settings, calls)
+    code = code if runs(code) else ""
+    if kind.study == "places" and calls:
+        names, classes = _columns(store, best.settings)
+        table_code = sklearn_code(best.settings, calls, names, classes)
+    else:
+        table_code = ""
+    parts = PageParts(
+        trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
+        table_code=table_code, load_code=load_code(str(store.root), best.identity), left_out=fit.left_out,
+        references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
+    )  # fmt: skip
+    path = write_advice(parts, page_file.folder(store))
+    return Advice(
+        recommended=verdict.chosen, kind=verdict.kind, equal_to=verdict.others, sentences=parts.sentences,
+        code=table_code or code, race=race, path=path, study=kind.study,
+    )  # fmt: skip
+
+
+def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:
+    """Phrase for the items that a score is of: "4,128 held-out rows of each fold"."""
+    items = settings.get("items")
+    if not kind.held_out:
+        return "the object itself, with seeds that chose nothing"
+    if not items:
+        return "the test part"
+    return f"{items['test']:,} held-out {items['unit']} of each seed"
+
+
+def _columns(store: Store, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
+    """Columns of the coordinates of a table of a run, and True if its target has classes."""
+    table = load_table(store.root, settings["data"]["table"])
+    return table.names, bool(table.classes)

@@ -1,0 +1,251 @@
+"""Page of an advice: the recommendation, the race, its costs, code to copy, and what would change the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from posenc.lookup.scheme_text import find
+from posenc.measure.statistics import mean
+from posenc.workbench.advice.race import Look, Race, Score
+from posenc.workbench.advice.sentences import Scale, look_sentences, rung_words
+from posenc.workbench.advice.trainer import StudyTrainer
+from posenc.workbench.advice.verdict import MARGIN
+from posenc.workbench.report.dot_plot import dot_plot
+from posenc.workbench.report.number_format import interval, number, signed_number
+from posenc.workbench.report.page import (
+    Block,
+    Facts,
+    Figure,
+    FigureGroup,
+    Panel,
+    Preformatted,
+    Table,
+    Text,
+    write_page,
+)
+from posenc.workbench.report.svg_style import id_prefix
+from posenc.workbench.runs import RunSpec
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies.shared import page_records
+
+MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageParts:
+    """Contents of the page.
+
+    Attributes:
+        trainer: Candidates with their settings.
+        store: The store of their runs.
+        race: The race.
+        scale: Its score in words.
+        sentences: The answer.
+        code: Code in plain PyTorch; "" if there is none that runs.
+        table_code: Code in scikit-learn; "" for other data than tables.
+        load_code: Code that loads the trained model.
+        left_out: Candidate to the reason why it was not in the race.
+        references: Baseline -> seed -> score on the test part.
+        remarks: Sentences on the data and their parts.
+        spec: Run of the recommended candidate that is loaded.
+    """
+
+    trainer: StudyTrainer
+    store: Store
+    race: Race
+    scale: Scale
+    sentences: tuple[str, ...]
+    code: str
+    table_code: str
+    load_code: str
+    left_out: Mapping[str, str]
+    references: Mapping[str, Mapping[int, float]]
+    remarks: tuple[str, ...]
+    spec: RunSpec
+
+
+def write_advice(parts: PageParts, folder: Path) -> Path:
+    """Write the page of an advice.
+
+    Args:
+        parts: Its contents.
+        folder: Folder of the pages of the store.
+
+    Returns:
+        The HTML file, named advice-STUDY-DATA and the question.
+    """
+    kind, own = parts.trainer.kind, page_records.own(parts.store, [parts.spec])
+    question = parts.trainer.condition.rpartition(", ")[2].replace(" ", "-") if len(kind.questions) > 1 else ""
+    name = "-".join(filter(None, ["advice", kind.study, own.label if own else "", question]))
+    draw = (_recommendation, _race, _test, _costs, _code, _candidates, _more)
+    panels = [each(parts) for each in draw]
+    return write_page(
+        folder / f"{name}.html",
+        title=f"Which encoding for {own.name if own else 'your data'}?",
+        lead=f"Encodings were compared on {kind.noun} within a time. Those that were shown to be worse were dropped "
+        "early. The last comparison is on data that no choice has seen.",
+        panels=panels,
+        footer=f"posenc advise. The runs are in {parts.store.root.name}; posenc results lists them.",
+    )
+
+
+def _recommendation(parts: PageParts) -> Panel:
+    first, *others = parts.sentences
+    blocks: list[Block] = [Text((first,), headline=True)]
+    if others:
+        blocks.append(Text(tuple(others)))
+    return Panel("Recommendation", tuple(blocks))
+
+
+def _race(parts: PageParts) -> Panel:
+    """Scores of the candidates after each rung, with those that were dropped."""
+    race, scale = parts.race, parts.scale
+    by_seed = [seeds for look in race.looks for seeds in look.scores.values()]
+    values = [_value(score, scale) for seeds in by_seed for score in seeds.values()]
+    low, high = min(values), max(values)
+    margin = 0.05 * (high - low or 1.0)
+    figures = tuple(
+        Figure(
+            svg=_plot(look, number_, scale, (low - margin, high + margin)),
+            title=rung_words(look).capitalize(),
+            alt=f"Scores of {len(look.scores)} candidates on the validation part. Dropped: {', '.join(look.dropped)}.",
+        )
+        for number_, look in enumerate(race.looks)
+    )
+    rows = tuple(
+        (name, rung_words(look), number(scale.metric.sign * means[name], scale.digits), _gap(look, name, scale),
+         "dropped" if name in look.dropped else "leader" if name == look.leader else "kept")
+        for look, means in ((look, look.means()) for look in race.looks)
+        for name in sorted(look.scores, key=lambda each: -means[each])
+    )  # fmt: skip
+    score = f"{scale.metric.name}, validation part"
+    table = Table(
+        "Scores on the validation part", ("candidate", "rung", score, "difference from the leader", "decision"), rows,
+        folded=True,
+    )  # fmt: skip
+    key = (
+        "A circle is one seed, a tick the mean, a bar the 95% t-interval over seeds. A cross after a name marks a "
+        "candidate that was dropped here. It is dropped if the interval of its paired difference from the leader, at a "
+        "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign."
+    )
+    sentences = Text(tuple(look_sentences(race.looks, scale)))
+    return Panel("Race", (sentences, FigureGroup(figures, key, table)))
+
+
+def _value(score: Score, scale: Scale) -> float:
+    return scale.metric.sign * score.validation
+
+
+def _plot(look: Look, place: int, scale: Scale, limits: tuple[float, float]) -> str:
+    means = look.means()
+    names = {name: f"{name} ×" if name in look.dropped else name for name in sorted(means, key=lambda n: -means[n])}
+    values = {
+        shown: {seed: _value(score, scale) for seed, score in look.scores[name].items()}
+        for name, shown in names.items()
+    }
+    label = f"{scale.metric.name}{f' ({scale.metric.unit.strip()})' if scale.metric.unit else ''}"
+    return dot_plot(
+        values, list(values), prefix=id_prefix("advice", str(place)), lines={}, axis_label=label, limits=limits,
+        bounds=(-float("inf"), float("inf")), digits=scale.digits,
+    )  # fmt: skip
+
+
+def _gap(look: Look, name: str, scale: Scale) -> str:
+    if name == look.leader:
+        return ""
+    gap = look.gaps[name]
+    return f"{signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)}"
+
+
+def _test(parts: PageParts) -> Panel:
+    """Last comparison on the test part."""
+    verdict, scale = parts.race.verdict, parts.scale
+    rows = [
+        (name, scale.value(value), "" if name == verdict.chosen else scale.gap(verdict.gaps[name]),
+         "recommended" if name == verdict.chosen else "not told apart" if name in verdict.others else "worse")
+        for name, value in sorted(verdict.means.items(), key=lambda item: -item[1])
+    ]  # fmt: skip
+    rows += [
+        (f"{name} (baseline)", scale.value(mean(list(seeds.values()))), "", "not in the race")
+        for name, seeds in parts.references.items()
+        if len(seeds) > 1
+    ]
+    note = (
+        f"{verdict.seeds} seeds. The intervals hold together (Bonferroni), with the variance of Nadeau and Bengio "
+        f"(2003) where each seed has another split. Differences up to {MARGIN:.0%} of the distance from the worst "
+        "candidate "
+        "count as small."
+    )
+    columns = ("candidate", f"{scale.metric.name}", "the recommended one is better by", "result")
+    table = Table("Scores on the test part", columns, tuple(rows), note)
+    return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
+
+
+def _costs(parts: PageParts) -> Panel:
+    """Parameters, time and memory of each candidate."""
+    rows = []
+    for look in reversed(parts.race.looks):
+        for name, seeds in look.scores.items():
+            if any(name == row[0] for row in rows):
+                continue
+            spec = parts.trainer.specs(parts.store, name, look.rung)[min(seeds)]
+            stored = parts.store.read(spec.identity)
+            seconds = float(stored.timing.get("training_seconds", stored.timing["seconds"]))
+            memory = parts.trainer.study.cost.memory(spec) / MEGABYTE
+            size = stored.metrics.get("parameters")
+            rows.append(
+                (name, "–" if size is None else f"{size:,.0f}", f"{seconds / look.rung.fraction:.1f}", f"{memory:.0f}")
+            )
+    columns = ("candidate", "parameters", "time of a whole training (s, one core)", "memory (MiB, estimated)")
+    note = "The time of a candidate that was dropped early is twice that of its half training."
+    return Panel("Costs", (Table("Costs of the candidates", columns, tuple(rows), note),))
+
+
+def _code(parts: PageParts) -> Panel:
+    blocks: list[Block] = []
+    for title, code in (
+        ("In plain PyTorch:", parts.code),
+        ("In scikit-learn, for a data frame with columns of numbers:", parts.table_code),
+        ("The trained model of the race:", parts.load_code),
+    ):
+        if code:
+            blocks += [Text((title,)), Preformatted(code)]
+    return Panel("Code", tuple(blocks))
+
+
+def _candidates(parts: PageParts) -> Panel:
+    """Candidates with their reasons and claims, and those that were left out."""
+    rows = []
+    for name in parts.race.looks[0].scores:
+        candidate = parts.trainer.candidates[name]
+        role = f"control: {candidate.control}" if candidate.control else "encoding"
+        settings = parts.trainer.settings(parts.store, name) or {}
+        rows.append((name, role, *_claims(settings)))
+    rows += [(name, "left out", reason, "", "") for name, reason in parts.left_out.items()]
+    columns = ("candidate", "role", "scheme", "effect of a shift of all positions", "trained parameters")
+    note = "Claims are measured by posenc check. A scheme without a shift effect depends on differences of positions."
+    return Panel("Candidates", (Table("Candidates and their claims", columns, tuple(rows), note, prose=True),))
+
+
+def _claims(settings: Mapping[str, object]) -> tuple[str, str, str]:
+    """Scheme of a run, and its claims in words; empty if its settings name none."""
+    row = settings.get("row")
+    named = row.get("turns") or row.get("scheme") if isinstance(row, Mapping) else ""
+    first = named[0] if isinstance(named, (list, tuple)) else named
+    name = str(first.get("scheme", "")) if isinstance(first, Mapping) else str(first or "")
+    if not name:
+        return "", "", ""
+    kind = find(name)
+    claims = kind(**kind.examples[0]).claims
+    shift = {"exact": "none", "expected": "none in the mean", "none": "yes"}[claims.translation]
+    return kind.__name__, shift, "yes" if claims.learned else "no"
+
+
+def _more(parts: PageParts) -> Panel:
+    kind = parts.trainer.kind
+    blocks: list[Block] = [Text(kind.more)]
+    if kind.evidence:
+        blocks.append(Facts((("Measured on other data, in the repository", kind.evidence),), literal=()))
+    return Panel("What would change the advice", tuple(blocks))

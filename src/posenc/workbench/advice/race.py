@@ -1,0 +1,291 @@
+"""Race of candidates: all are trained a little, and those that are shown to be worse are dropped before the next rung.
+
+A rung is a share of the training and a number of seeds. After each rung the candidates are compared on the validation
+part, paired by seed. A candidate is dropped if two things hold. The interval of its difference from the leader lies
+below 0, at a level that is corrected for all rungs and all candidates. And the difference still has this sign after it
+is extended by its last change: 2 d(B) - d(B/2), where d(B/2) is the difference after half of the training. Two
+candidates always stay, because the last comparison is on the test part, which no choice has seen.
+
+The race trains nothing itself. It calls a function that returns scores, so that a benchmark can replay stored scores.
+
+References:
+    López-Ibáñez et al. 2016, "The irace package", Operations Research Perspectives 3, 43-58 (racing).
+    Jamieson and Talwalkar 2016, arXiv 1502.07943 (successive halving).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from posenc.measure.statistics import Estimate, mean
+from posenc.workbench.advice.paired_gaps import common_seeds, paired_gaps
+from posenc.workbench.advice.verdict import Verdict, verdict_of
+
+FEWEST = 2
+"""Candidates that always stay."""
+LEAST_FRACTION = 0.5
+"""Share of the usual training before which nothing is dropped: encodings overtake each other."""
+MORE_SEEDS = (5, 10)
+"""Numbers of seeds to which a rung is extended if the time does not suffice for longer trainings."""
+SAFETY, START_SECONDS = 1.15, 5.0
+"""Factor on the predicted time of a rung, and the time in which its worker processes start."""
+
+
+class Score(NamedTuple):
+    """Scores of one training; a larger score is better.
+
+    Attributes:
+        validation: Score on the validation part, by which candidates are chosen.
+        earlier: The same after half of the training.
+        test: Score on the test part.
+        seconds: Duration of the run.
+    """
+
+    validation: float
+    earlier: float
+    test: float
+    seconds: float
+
+
+class Rung(NamedTuple):
+    """Share of the training of a candidate, and number of seeds counted from 0."""
+
+    fraction: float
+    seeds: int
+
+
+Scores = Mapping[str, Mapping[int, Score]]
+"""Candidate -> seed -> scores."""
+
+
+class Trainer(Protocol):
+    """Function that trains candidates."""
+
+    def __call__(self, candidates: Sequence[str], rung: Rung) -> Scores:
+        """Train candidates, or read their stored scores.
+
+        Args:
+            candidates: Names of the candidates.
+            rung: Share of the training, and number of seeds.
+
+        Returns:
+            Scores of the finished trainings; fewer than asked for if the time was over.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RacePlan:
+    """Plan of a race.
+
+    Attributes:
+        rungs: Rungs in their order.
+        level: Coverage of all intervals of the race together, and of those of the last comparison together.
+        validation_ratio: Validation items over training items, if each seed has another split; otherwise 0.
+        test_ratio: Test items over training items, if each seed has another split; otherwise 0.
+        fresh: True if the data have no held-out part. The seeds of the first rung then choose, and the others test.
+        processes: Runs at the same time.
+        fixed: Time of a run beside its training, in times of a whole training.
+    """
+
+    rungs: Sequence[Rung] = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 5), Rung(1.0, 10))
+    level: float = 0.95
+    validation_ratio: float = 0.0
+    test_ratio: float = 0.0
+    fresh: bool = False
+    processes: int = 1
+    fixed: float = 0.0
+
+    def length(self, fraction: float) -> float:
+        """Time of a run with a share of the training, in times of a whole training."""
+        return self.fixed + fraction
+
+    def shorter(self) -> RacePlan:
+        """The plan with half of the training in every rung.
+
+        Returns:
+            The plan, whose answer is not final: encodings may overtake each other later.
+        """
+        numbers = dict.fromkeys(rung.seeds for rung in self.rungs)
+        return replace(self, rungs=tuple(Rung(LEAST_FRACTION, seeds) for seeds in numbers))
+
+    @property
+    def choosing_seeds(self) -> int:
+        """Number of seeds that choose; all of them if there is a held-out part."""
+        return self.rungs[0].seeds if self.fresh else max(rung.seeds for rung in self.rungs)
+
+
+FRESH_RUNGS = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 6))
+"""Rungs for data without a held-out part: seeds 3 to 5 of the last one have chosen nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Comparison of the candidates after a rung.
+
+    Attributes:
+        rung: The rung, with the number of seeds that all candidates have.
+        scores: Scores of the candidates that were compared.
+        leader: Candidate with the largest mean score on the validation part.
+        gaps: Candidate to its difference from the leader on the validation part.
+        dropped: Candidates that were dropped.
+    """
+
+    rung: Rung
+    scores: Scores
+    leader: str
+    gaps: Mapping[str, Estimate]
+    dropped: tuple[str, ...]
+
+    def means(self) -> dict[str, float]:
+        """Mean score of each candidate on the validation part."""
+        return {name: mean([each.validation for each in seeds.values()]) for name, seeds in self.scores.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Race:
+    """A finished race.
+
+    Attributes:
+        looks: Comparisons in their order; the candidates of the first one are all.
+        survivors: Candidates of the last comparison.
+        verdict: The answer, from the test part.
+        stopped: Reason for the end: "time", or "" after the last rung.
+    """
+
+    looks: Sequence[Look]
+    survivors: Sequence[str]
+    verdict: Verdict
+    stopped: str = ""
+
+
+def run_race(
+    candidates: Sequence[str], train: Trainer, plan: RacePlan, remaining: Callable[[], float] = lambda: math.inf
+) -> Race | None:
+    """Run a race.
+
+    Args:
+        candidates: Names of at least two candidates.
+        train: Trains candidates.
+        plan: Rungs and levels.
+        remaining: Returns the seconds that remain for training.
+
+    Returns:
+        The race; None if the time did not suffice for two seeds of the first rung.
+    """
+    looks: list[Look] = []
+    racing, rung, stopped = list(candidates), plan.rungs[0], ""
+    while True:
+        scores = train(racing, rung)
+        look = _compared(racing, scores, rung, plan)
+        if look is None or (looks and look.rung == looks[-1].rung):  # the time ended before a further seed of all
+            stopped = "time"
+            break
+        looks.append(look)
+        racing = [name for name in racing if name not in look.dropped]
+        if look.rung.seeds < rung.seeds:
+            stopped = "time"
+            break
+        following = _next_rung(look, racing, plan, remaining())
+        if following is None:
+            stopped = "" if _is_last(rung, plan) or _is_decided(look, racing, plan) else "time"
+            break
+        rung = following
+    if not looks:
+        return None
+    survivors = [name for name in looks[-1].scores if name not in looks[-1].dropped]
+    return Race(looks=looks, survivors=survivors, verdict=_verdict(looks, survivors, plan), stopped=stopped)
+
+
+def _compared(racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan) -> Look | None:
+    """Compare candidates after a rung; None if they share fewer than two seeds."""
+    held = {name: scores.get(name, {}) for name in racing}
+    seeds = common_seeds({name: dict.fromkeys(by_seed, 0.0) for name, by_seed in held.items()})
+    if len(seeds) < 2:
+        return None
+    shared = {name: {seed: by_seed[seed] for seed in seeds} for name, by_seed in held.items()}
+    chosen_by = [seed for seed in seeds if seed < plan.choosing_seeds]
+    validation = {name: {seed: each[seed].validation for seed in chosen_by} for name, each in shared.items()}
+    leader = max(racing, key=lambda name: mean(list(validation[name].values())))
+    compared = len(plan.rungs) * max(1, len(racing) - 1)
+    gaps = paired_gaps(validation, leader, ratio=plan.validation_ratio, level=1 - (1 - plan.level) / compared)
+    worse = [name for name, gap in gaps.items() if gap.below(0) and _stays_worse(shared, name, leader, gap.mean)]
+    worse.sort(key=lambda name: gaps[name].mean)
+    early = rung.fraction < LEAST_FRACTION
+    most = 0 if early or (plan.fresh and len(seeds) > plan.choosing_seeds) else len(racing) - FEWEST
+    return Look(
+        rung=Rung(rung.fraction, len(seeds)), scores=shared, leader=leader, gaps=gaps, dropped=tuple(worse[:most])
+    )
+
+
+def _stays_worse(scores: Scores, name: str, leader: str, gap: float) -> bool:
+    """True if a difference keeps its sign after it is extended by its last change."""
+    earlier = mean([each.earlier - scores[leader][seed].earlier for seed, each in scores[name].items()])
+    return 2 * gap - earlier < 0
+
+
+def _is_last(rung: Rung, plan: RacePlan) -> bool:
+    return rung == plan.rungs[-1]
+
+
+def _is_decided(look: Look, racing: Sequence[str], plan: RacePlan) -> bool:
+    """True if only two candidates are left, and the validation part tells them apart with whole trainings."""
+    return (
+        look.rung.fraction == plan.rungs[-1].fraction
+        and look.rung.seeds >= MORE_SEEDS[0]
+        and len(racing) == FEWEST
+        and all(look.gaps[name].below(0) for name in racing if name != look.leader)
+    )
+
+
+def _next_rung(look: Look, racing: Sequence[str], plan: RacePlan, seconds: float) -> Rung | None:
+    """The next rung that the remaining time allows; None for the end."""
+    present = look.rung
+    if _is_decided(look, racing, plan):
+        return None
+    later = [rung for rung in plan.rungs if rung > present and rung.seeds >= present.seeds]
+    last = plan.rungs[-1].seeds
+    more = [present._replace(seeds=seeds) for seeds in (*MORE_SEEDS, last) if present.seeds < seeds <= last]
+    if plan.fresh:  # the seeds that test come last, and nothing may prevent them
+        more = [present._replace(seeds=last)] if present.seeds < last else []
+    for rung in (*later[:1], *more):
+        if _seconds(look, racing, rung, plan) <= seconds:
+            return rung
+    return None
+
+
+def _seconds(look: Look, racing: Sequence[str], rung: Rung, plan: RacePlan) -> float:
+    """Predicted duration of a rung; for data without a held-out part with that of the seeds that test."""
+    factor = plan.length(rung.fraction) / plan.length(look.rung.fraction)
+    seeds = rung.seeds if factor > 1 else rung.seeds - look.rung.seeds
+    if plan.fresh:
+        seeds += plan.rungs[-1].seeds - rung.seeds
+    each = [mean([score.seconds for score in look.scores[name].values()]) for name in racing]
+    total = factor * seeds * sum(each)
+    return START_SECONDS + SAFETY * max(total / min(plan.processes, seeds * len(racing)), factor * max(each))
+
+
+def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) -> Verdict:
+    """The answer from the test part, after the choice by the validation part."""
+    last = looks[-1]
+    seeds = common_seeds({name: dict.fromkeys(each, 0.0) for name, each in last.scores.items()})
+    choosing = [seed for seed in seeds if seed < plan.choosing_seeds]
+    testing = [seed for seed in seeds if seed >= plan.choosing_seeds] if plan.fresh else list(seeds)
+    chosen = max(survivors, key=lambda name: mean([last.scores[name][seed].validation for seed in choosing]))
+    test = {name: {seed: last.scores[name][seed].test for seed in testing} for name in survivors}
+    last_test = {name: [each.test for each in seeds.values()] for look in looks for name, seeds in look.scores.items()}
+    worst = min(mean(values) for values in last_test.values())
+    length = plan.length(1.0) / plan.length(last.rung.fraction)
+    seconds = sum(mean([each.seconds for each in last.scores[name].values()]) for name in survivors)
+    return verdict_of(
+        test,
+        chosen,
+        worst=worst,
+        ratio=plan.test_ratio,
+        level=plan.level,
+        seconds_of_a_seed=length * seconds / plan.processes,
+        whole=last.rung.fraction == 1,
+    )

@@ -1,0 +1,182 @@
+"""Advice in sentences: the recommendation, what the choice gains, and what would decide more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from posenc.measure.statistics import Estimate, mean
+from posenc.workbench.advice.kinds import Candidate, Metric
+from posenc.workbench.advice.paired_gaps import paired_gaps
+from posenc.workbench.advice.race import Look, Race
+from posenc.workbench.progress import format_duration
+from posenc.workbench.report.number_format import interval, join_words, number, signed_number
+
+MOST_NAMES = 6
+
+
+class Scale(NamedTuple):
+    """Score of a race in words.
+
+    Attributes:
+        metric: The score.
+        held_out: Phrase for the items that it was measured on, such as "held-out rows".
+    """
+
+    metric: Metric
+    held_out: str
+
+    @property
+    def digits(self) -> int:
+        """Decimals of a score and of a difference."""
+        return self.metric.digits
+
+    def value(self, score: float) -> str:
+        """A score of the race, for which larger is better, as the metric has it: "0.846" or "31.2 dB"."""
+        return f"{number(self.metric.sign * score, self.digits)}{self.metric.unit}"
+
+    def gap(self, gap: Estimate) -> str:
+        """An improvement with its interval: "0.012 [0.004, 0.020]"."""
+        reach = f" {interval(gap, self.digits)}" if gap.known else ""
+        return f"{number(gap.mean, self.digits)}{reach}{self.metric.unit}"
+
+
+def recommendation(race: Race, scale: Scale) -> str:
+    """The first sentence of the advice.
+
+    Args:
+        race: The race.
+        scale: Its score.
+
+    Returns:
+        One sentence or two.
+    """
+    verdict = race.verdict
+    if verdict.kind == "best":
+        name, gap = verdict.next, verdict.gaps[verdict.next]
+        return (
+            f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
+            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)}."
+        )
+    if (part := race.looks[-1].rung.fraction) < 1:
+        return (
+            f"This budget allowed {part:.0%} of the usual training, after which {verdict.chosen} is the best on the "
+            f"validation part. Encodings often overtake each other later, so nothing is recommended yet: "
+            f"{_more(race)}"
+        )
+    names = (verdict.chosen, *verdict.others)
+    listed = _listed(names)
+    if verdict.kind == "equal":
+        return (
+            f"Take any of {listed}: no difference in {scale.metric.name} larger than "
+            f"{number(verdict.largest, scale.digits)}{scale.metric.unit} was found on {scale.held_out}. "
+            f"{verdict.chosen} was the best on the validation part."
+        )
+    largest = f"{number(verdict.largest, scale.digits)}{scale.metric.unit}"
+    possible = f": differences up to {largest} are possible" if math.isfinite(verdict.largest) else ""
+    return (
+        f"This budget cannot tell {listed} apart{possible}. {verdict.chosen} was the best on the validation part; "
+        f"{_more(race)}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names for a sentence; of many the first ones, and the number of the others."""
+    if len(names) <= MOST_NAMES:
+        return join_words(names)
+    return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+
+
+def _more(race: Race) -> str:
+    """What would decide it: time, or data."""
+    more = race.verdict.seconds_more
+    if more is None:
+        return "more seeds would not decide it, because the held-out data are few: more data would."
+    return f"about {format_duration(more)} more may decide it (a larger --budget goes on from here)."
+
+
+def control_sentence(race: Race, candidates: Mapping[str, Candidate], scale: Scale, ratio: float) -> str:
+    """Sentence on the chosen candidate against the control without positions, on the validation part.
+
+    Args:
+        race: The race.
+        candidates: Candidates by name.
+        scale: The score of the race.
+        ratio: Validation items over training items.
+
+    Returns:
+        The sentence; "" if the control was not in the race.
+    """
+    chosen, control = race.verdict.chosen, next((name for name in race.looks[0].scores if candidates[name].control), "")
+    look = next((each for each in reversed(race.looks) if {control, chosen} <= set(each.scores)), None)
+    if look is None or control == chosen:
+        return ""
+    values = {name: {seed: score.validation for seed, score in look.scores[name].items()} for name in (chosen, control)}
+    gap = paired_gaps(values, control, ratio=ratio, level=0.95)[chosen]
+    what = candidates[control].control
+    word = "is better" if gap.above(0) else "is worse" if gap.below(0) else "is not told apart"
+    size = f"{signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)}{scale.metric.unit}"
+    return (
+        f"Compared with {control} ({what}) it {word}: {size} in {scale.metric.name} on the validation part, "
+        f"{rung_words(look)}."
+    )
+
+
+def reference_sentences(
+    references: Mapping[str, Mapping[int, float]], race: Race, scale: Scale, ratio: float
+) -> list[str]:
+    """Sentences on baselines without an encoding, on the test part.
+
+    Args:
+        references: Baseline -> seed -> score on the test part.
+        race: The race.
+        scale: Its score.
+        ratio: Test items over training items.
+
+    Returns:
+        One sentence per baseline with two seeds or more.
+    """
+    chosen, last = race.verdict.chosen, race.looks[-1].scores
+    mine = {seed: score.test for seed, score in last[chosen].items()}
+    made = []
+    for name, values in references.items():
+        shared = {seed: mine[seed] for seed in mine if seed in values}
+        if len(shared) < 2:
+            continue
+        gap = paired_gaps({chosen: shared, name: values}, chosen, ratio=ratio, level=0.95)[name]
+        word = "better" if gap.above(0) else "worse" if gap.below(0) else "not told apart from it"
+        made.append(
+            f"The baseline {name}, which reads the raw coordinates, has {scale.value(mean(list(values.values())))} and "
+            f"is {word} ({signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)})."
+        )
+    return made
+
+
+def rung_words(look: Look) -> str:
+    """The training of a look in words: "after half of the training, 3 seeds"."""
+    named = {1.0: "all", 0.5: "half"}
+    return (
+        f"after {named.get(look.rung.fraction, f'{look.rung.fraction:.0%}')} of the training, {look.rung.seeds} seeds"
+    )
+
+
+def look_sentences(looks: Sequence[Look], scale: Scale) -> list[str]:
+    """One sentence per look: who led, and who was dropped.
+
+    Args:
+        looks: The looks.
+        scale: Score of the race.
+
+    Returns:
+        The sentences.
+    """
+    made = []
+    for look in looks:
+        means = look.means()
+        dropped = f"dropped: {', '.join(look.dropped)}" if look.dropped else "nothing is shown to be worse"
+        made.append(
+            f"{rung_words(look).capitalize()}: {look.leader} leads with {scale.metric.name} "
+            f"{scale.value(means[look.leader])} on the validation part; {dropped}."
+        )
+    return made

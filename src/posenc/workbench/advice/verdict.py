@@ -1,0 +1,113 @@
+"""Answer of a race from scores on the test part: one candidate, several that do not differ, or not decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from posenc.measure.statistics import Estimate, mean
+from posenc.workbench.advice.paired_gaps import BySeed, paired_gaps, seeds_needed
+
+FEWEST_SEEDS = 3
+"""Seeds of whole trainings that an answer needs."""
+MARGIN = 0.1
+"""Differences up to this share of the distance from the worst candidate to the chosen one are small."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Answer of a race.
+
+    Attributes:
+        kind: "best" for one candidate that is better than every other; "equal" for several without a difference that
+            matters; "undecided" for several whose intervals are too wide.
+        chosen: Candidate with the best score on the validation part.
+        others: Candidates that the test part does not tell apart from it, the best first.
+        means: Candidate to its mean score on the test part; empty if no seed was left to test.
+        gaps: Candidate to the difference of the chosen one from it on the test part, positive if the chosen is better.
+            The intervals hold together.
+        largest: Largest difference between the chosen one and ``others`` that the intervals allow; nan without one.
+        seconds_more: Time after which it may be decided; None if more seeds cannot decide it.
+        seeds: Number of seeds of the comparison.
+    """
+
+    kind: Literal["best", "equal", "undecided"]
+    chosen: str
+    others: tuple[str, ...] = ()
+    means: Mapping[str, float]
+    gaps: Mapping[str, Estimate]
+    largest: float = math.nan
+    seconds_more: float | None = None
+    seeds: int = 0
+
+    @property
+    def next(self) -> str:
+        """Candidate with the best mean on the test part beside the chosen one; "" without one."""
+        return max((name for name in self.means if name != self.chosen), key=self.means.__getitem__, default="")
+
+
+def verdict_of(
+    test: Mapping[str, BySeed],
+    chosen: str,
+    *,
+    worst: float,
+    ratio: float,
+    level: float,
+    seconds_of_a_seed: float,
+    whole: bool = True,
+) -> Verdict:
+    """Compare the chosen candidate with the others on the test part.
+
+    Args:
+        test: Candidate -> seed -> score on the test part; larger is better.
+        chosen: The candidate that the validation part has chosen.
+        worst: Smallest mean score of all candidates of the race.
+        ratio: Test items over training items, if each seed has another split; otherwise 0.
+        level: Coverage of all intervals together (Bonferroni).
+        seconds_of_a_seed: Time of one more seed of all candidates, each with the whole training.
+        whole: False if the trainings are shorter than usual. Nothing is decided then, because encodings that lead after
+            a short training are often overtaken.
+
+    Returns:
+        The answer.
+
+    Example:
+        >>> from posenc.workbench.advice.verdict import verdict_of
+        >>> test = {"rope": {0: 0.90, 1: 0.91, 2: 0.92}, "none": {0: 0.50, 1: 0.52, 2: 0.51}}
+        >>> verdict_of(test, "rope", worst=0.51, ratio=0.0, level=0.95, seconds_of_a_seed=1.0).kind
+        'best'
+    """
+    seeds = min(map(len, test.values()), default=0)
+    if seeds == 0:
+        rest = tuple(name for name in test if name != chosen)
+        parts = {"chosen": chosen, "others": rest, "means": {}, "gaps": {}}
+        return Verdict(kind="undecided", seconds_more=2 * seconds_of_a_seed, **parts)
+    means = {name: mean(list(each.values())) for name, each in test.items()}
+    each_level = 1 - (1 - level) / max(1, len(test) - 1)
+    below = paired_gaps(test, chosen, ratio=ratio, level=each_level)
+    gaps = {name: _negated(gap) for name, gap in below.items()}
+    close = sorted((name for name, gap in gaps.items() if not gap.above(0)), key=lambda name: -means[name])
+    parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
+    if not whole:
+        return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
+    if not close:
+        return Verdict(kind="best", **parts)
+    largest = max(max(abs(gaps[name].low), abs(gaps[name].high)) for name in close)
+    small = MARGIN * (means[chosen] - worst)
+    if largest <= small:
+        return Verdict(kind="equal", largest=largest, **parts)
+    needed = _seeds_needed([gaps[name] for name in close], small, ratio)
+    more = None if needed is None else max(1, needed - seeds) * seconds_of_a_seed
+    return Verdict(kind="undecided", largest=largest, seconds_more=more, **parts)
+
+
+def _seeds_needed(gaps: Sequence[Estimate], small: float, ratio: float) -> int | None:
+    """Seeds after which every difference is above 0 or small, if the means stay as they are."""
+    needed = [seeds_needed(gap, max(abs(gap.mean), small - abs(gap.mean)), ratio) for gap in gaps]
+    return None if None in needed else max(each for each in needed if each is not None)
+
+
+def _negated(gap: Estimate) -> Estimate:
+    return Estimate(-gap.mean, gap.sd, -gap.high, -gap.low, gap.n, gap.level)

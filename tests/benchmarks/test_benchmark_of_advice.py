@@ -1,0 +1,55 @@
+"""The benchmark of the race: simulated races, and the replay of stored scores."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+pytestmark = pytest.mark.bare
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> ModuleType:
+    path = Path(__file__).parents[2] / "benchmarks" / "advice.py"
+    spec = importlib.util.spec_from_file_location("benchmark_of_advice", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_race_without_a_difference_names_nobody_and_one_with_a_large_one_names_it(benchmark) -> None:
+    null, large = (benchmark.outcomes(gap, False, 6) for gap in (0, 8))
+    assert null["named_alone"] <= 1
+    assert large["better_named_alone"] >= 5
+    assert benchmark.failures([{**null, "named_alone": 6}]) == ["null, equal noise"]
+
+
+def test_a_replay_sees_what_it_would_have_trained(benchmark, tmp_path: Path) -> None:
+    means = {"none": 0.2, "rope": 0.8, "alibi": 0.78}
+    scores = {
+        str(fraction): {
+            name: {seed: [value, value - 0.01, value + 0.001 * seed * (-1) ** len(name), fraction] for seed in range(5)}
+            for name, value in means.items()
+        }
+        for fraction in (0.5, 1.0)
+    }
+    items = {"train": 640, "validation": 160, "test": 200}
+    path = tmp_path / "scores.json"
+    path.write_text(json.dumps({"study": "toy", "data": "x", "question": "", "items": items, "scores": scores}))
+    held = benchmark.read_scores(path)
+    replay = benchmark.Replay(held["scores"], 0.25)
+    replay.train(list(means), benchmark.Rung(0.5, 2))
+    spent = replay.spent
+    replay.train(list(means), benchmark.Rung(0.5, 2))
+    assert (spent, replay.spent) == (3000.0, 3000.0), "a stored training costs nothing"
+    replay.train(list(means), benchmark.Rung(1.0, 5))
+    assert replay.spent <= replay.budget
+    row = benchmark.replayed(held, 0.5)
+    assert (row["chosen"], row["regret"], row["held"]) == ("rope", 0.0, True)
+    assert row["share_of_steps"] <= 0.5

@@ -1,0 +1,127 @@
+"""Advice from data to page: each kind of data at a small size, the code of the page, interruption and budget."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from posenc.workbench.advice import advise as advise_module
+from posenc.workbench.advice.advise import Advice, advise
+from posenc.workbench.advice.kinds import Kind
+from posenc.workbench.advice.recognition import by_name
+from posenc.workbench.advice.trainer import Deadline, TimeIsOver
+from posenc.workbench.executors.processes import Local
+from posenc.workbench.progress import Event
+from posenc.workbench.storage.store import Store
+from tiny_data import WRITERS
+
+pytestmark = [pytest.mark.bare]
+SMALL = {
+    "houses.csv": {"epochs": 10, "parameters": 3000},
+    "photo.png": {"limit.seconds": 0.1, "parameters": 6000},
+    "book.txt": {"epochs": 4, "window": 8, "max_multiple": 2, "targets": 16, "dim": 16, "depth": 1, "hidden": 16},
+    "photos": {"own_steps": 4},
+    "clouds": {"own_steps": 4, "points": 8},
+    "recordings.npz": {"epochs": 4},
+    "readings.csv": {"epochs": 4, "context": 6, "horizon": 2},
+    "molecules": {"epochs": 4},
+    "solid.off": {"steps": 4, "batch": 64, "pools.held": 256, "parameters": 6000},
+}
+"""File to settings that make a training a matter of a second."""
+
+
+@pytest.fixture(autouse=True)
+def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A control and two encodings of each kind."""
+
+    def few(kind: Kind):
+        every = by_name(kind)
+        names = list(every)
+        return {name: every[name] for name in (names[0], *names[2:4])}
+
+    monkeypatch.setattr(advise_module, "by_name", few)
+
+
+def advised(folder: Path, name: str, **options) -> Advice:
+    path = folder / name
+    if not path.exists():
+        WRITERS[name](path)
+    target = {"target": "price"} if name == "houses.csv" else {}
+    given = {"changes": SMALL[name], "budget": "1h", "jobs": 1, "out": folder / "runs"}
+    return advise(path, **target, **given | options)
+
+
+def page_text(advice: Advice) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", advice.path.read_text()))
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("name", SMALL)
+def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
+    advice = advised(tmp_path, name)
+    out = capsys.readouterr().out
+    assert "is read as" in out
+    assert "Controls: " in out
+    assert advice.sentences[0].startswith(("Take ", "This budget cannot tell "))
+    text = page_text(advice)
+    assert all(title in text for title in ("Recommendation", "Race", "Costs", "Code", "What would change the advice"))
+    assert advice.recommended in text
+    again = advised(tmp_path, name)
+    assert "to execute, 0 finished" not in capsys.readouterr().out
+    assert (again.recommended, again.sentences) == (advice.recommended, advice.sentences)
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("in_this_process")
+def test_the_code_of_a_table_predicts_in_scikit_learn(tmp_path: Path) -> None:
+    """Every view of a place: a region, the sphere; and bare coordinates."""
+    WRITERS["houses.csv"](tmp_path / "houses.csv")
+    frame = pd.read_csv(tmp_path / "houses.csv").select_dtypes("number").dropna()
+    advice = advised(tmp_path, "houses.csv")
+    store = Store(tmp_path / "runs")
+    seen = set()
+    for spec in store.specs():
+        calls = tuple(store.read(spec.identity).timing.get("calls", ()))
+        if not calls or spec.settings["row"]["view"] in seen:
+            continue
+        seen.add(spec.settings["row"]["view"])
+        code = advise_module.torch_code("places", spec.variant, spec.settings, calls)
+        assert advise_module.runs(code), code
+        names: dict = {}
+        exec(advise_module.sklearn_code(spec.settings, calls, ("longitude", "latitude"), False), names)
+        model = names["model"]
+        table, target = frame.drop(columns="price"), frame["price"]
+        assert len(model.fit(table, target).predict(table)) == len(table)
+    assert seen == {"region", "lonlat"}
+    assert advice.study == "places"
+
+
+@pytest.mark.full
+def test_a_spent_budget_ends_the_runs_and_the_same_call_goes_on(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(advise_module.budgets, "least_seconds", lambda *arguments: 0.0)
+    began = time.monotonic()
+    slow = {**SMALL["houses.csv"], "epochs": 100_000}
+    with pytest.raises(ValueError, match="ended before two seeds of each candidate"):
+        advised(tmp_path, "houses.csv", changes=slow, budget="12s")
+    assert time.monotonic() - began < 10 * 12, "the runs take minutes"
+    assert "The budget is spent" in capsys.readouterr().out
+    assert (tmp_path / "runs").exists()
+
+
+def test_the_deadline_raises_in_the_midst_of_a_run() -> None:
+    deadline = Deadline(0.0, 0.0)
+    with pytest.raises(TimeIsOver):
+        deadline.emit(Event(key="1f", kind="progress"))
+    late = Deadline(100.0, 1.0)
+    late.emit(Event(key="1f", kind="progress"))
+    late.keep(50.0, 100.0)
+    assert 85 < late.remaining() < 90, "a tenth of the budget at most is kept for baselines"
+    late.release()
+    assert late.remaining() > 95
+    assert str(Local(1)).startswith("one process")

@@ -1,0 +1,161 @@
+"""The race: who is dropped and on what, when it stops, and what the answer says. Nothing is trained."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
+from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
+from posenc.workbench.advice.verdict import verdict_of
+
+pytestmark = pytest.mark.bare
+MEANS = {"none": 0.2, "rope": 0.8, "alibi": 0.79, "poor": 0.5}
+
+
+def trainer(means=MEANS, *, noise=0.01, rise=0.0, seconds=1.0, asked=None, test=None):
+    """A trainer whose scores are given means and some noise. rise: by how much each score rises at the end."""
+
+    def train(candidates, rung: Rung):
+        if asked is not None:
+            asked.append((tuple(candidates), rung))
+        made = {}
+        for name in candidates:
+            number = sorted(means).index(name)
+            draws = [np.random.default_rng([number, seed]).normal(0, noise, 2) for seed in range(rung.seeds)]
+            later = {} if test is None else test
+            made[name] = {
+                seed: Score(means[name] + a, means[name] + a - (rise if name == "poor" else 0.0),
+                            later.get(name, means[name]) + b, seconds * rung.fraction)
+                for seed, (a, b) in enumerate(draws)
+            }  # fmt: skip
+        return made
+
+    return train
+
+
+def test_worse_candidates_are_dropped_early_and_two_always_stay() -> None:
+    asked: list = []
+    race = run_race(list(MEANS), trainer(asked=asked), RacePlan())
+    assert race is not None
+    assert race.looks[0].dropped == ("none", "poor")
+    assert asked[0] == (tuple(MEANS), Rung(0.5, 3))
+    assert [rung for _, rung in asked] == list(RacePlan().rungs)
+    assert all(set(candidates) == {"rope", "alibi"} for candidates, _ in asked[1:])
+
+
+def test_a_candidate_that_catches_up_is_not_dropped() -> None:
+    """Before the rule of the extended difference, an encoding that starts late was dropped after half of the steps."""
+    dropped = run_race(list(MEANS), trainer(rise=0.1), RacePlan())
+    kept = run_race(list(MEANS), trainer(rise=0.5), RacePlan())
+    assert dropped is not None
+    assert kept is not None
+    assert "poor" in dropped.looks[0].dropped
+    assert "poor" not in kept.looks[0].dropped
+
+
+def test_shorter_trainings_recommend_nothing() -> None:
+    """On a text ALiBi led after a quarter of the steps, and RoPE is the best after all of them."""
+    race = run_race(list(MEANS), trainer(), RacePlan().shorter())
+    assert race is not None
+    assert race.verdict.kind == "undecided"
+    assert (race.verdict.seconds_more or 0) > 0
+    early = run_race(list(MEANS), trainer(), RacePlan(rungs=(Rung(0.25, 3), Rung(1.0, 3))))
+    assert early is not None
+    assert not early.looks[0].dropped
+
+
+def test_equal_candidates_are_not_dropped() -> None:
+    means = {str(number): 0.5 for number in range(6)}
+    race = run_race(list(means), trainer(means, noise=0.05), RacePlan())
+    assert race is not None
+    assert not any(look.dropped for look in race.looks)
+    assert race.verdict.kind != "best"
+
+
+def test_the_answer_is_from_the_test_part_and_the_choice_from_the_validation_part() -> None:
+    race = run_race(["rope", "none"], trainer(test={"rope": 0.1, "none": 0.6}), RacePlan())
+    assert race is not None
+    assert race.verdict.chosen == "rope"
+    assert race.verdict.kind != "best"
+    assert race.verdict.gaps["none"].below(0)
+
+
+def test_one_candidate_that_is_better_is_named_with_the_next_one() -> None:
+    race = run_race(["none", "rope", "poor"], trainer(), RacePlan())
+    assert race is not None
+    assert (race.verdict.kind, race.verdict.chosen, race.verdict.next) == ("best", "rope", "poor")
+    assert race.verdict.gaps["poor"].above(0.2)
+
+
+def test_without_a_held_out_part_other_seeds_test_than_choose() -> None:
+    asked: list = []
+    race = run_race(list(MEANS), trainer(asked=asked), RacePlan(rungs=FRESH_RUNGS, fresh=True))
+    assert race is not None
+    assert asked[-1][1] == Rung(1.0, 6)
+    assert race.verdict.seeds == 3
+
+
+def test_without_time_for_new_seeds_nothing_is_named() -> None:
+    left = itertools.chain([8.0], itertools.repeat(0.0))
+    race = run_race(["rope", "none"], trainer(), RacePlan(rungs=FRESH_RUNGS, fresh=True), lambda: next(left))
+    assert race is not None
+    assert (race.verdict.kind, race.verdict.means, race.stopped) == ("undecided", {}, "time")
+
+
+def test_a_rung_that_the_time_does_not_allow_is_not_begun() -> None:
+    asked: list = []
+    race = run_race(["rope", "alibi"], trainer(seconds=100.0, asked=asked), RacePlan(), lambda: 50.0)
+    assert race is not None
+    assert [rung for _, rung in asked] == [Rung(0.5, 3)]
+    assert race.stopped == "time"
+
+
+def test_a_rung_that_ends_early_counts_with_the_seeds_that_all_have() -> None:
+    whole = trainer()
+
+    def train(candidates, rung: Rung):
+        made = whole(candidates, rung)
+        if rung == Rung(1.0, 5):
+            made["alibi"].pop(4)
+        return made
+
+    race = run_race(["rope", "alibi"], train, RacePlan())
+    assert race is not None
+    assert race.looks[-1].rung == Rung(1.0, 4)
+    assert race.verdict.seeds == 4
+
+
+def test_a_race_without_two_seeds_is_none() -> None:
+    assert run_race(["rope", "none"], lambda candidates, rung: {}, RacePlan()) is None
+
+
+def test_gaps_are_paired_and_share_their_variance() -> None:
+    seeds = {0: 1.0, 1: 2.0, 2: 3.0}
+    values = {"a": seeds, "b": {s: v - 0.5 for s, v in seeds.items()}, "c": {0: 0.0, 1: 2.0, 2: 1.0}}
+    values["d"] = {0: 0.4, 1: 1.0, 2: 2.6}
+    gaps = paired_gaps(values, "a", ratio=0.0, level=0.95)
+    assert gaps["b"].mean == -0.5
+    assert gaps["b"].known, "equal differences have the variance of the others"
+    wider = paired_gaps(values, "a", ratio=0.5, level=0.95)
+    assert wider["c"].high > gaps["c"].high
+
+
+def test_seeds_that_splits_share_limit_what_more_of_them_can_decide() -> None:
+    gaps = paired_gaps({"a": {0: 0.1, 1: 0.2, 2: 0.4}, "b": {0: 0.0, 1: 0.0, 2: 0.0}}, "b", ratio=0.25, level=0.95)
+    assert 3 < (seeds_needed(gaps["a"], 0.2, 0.0) or 0) < 20
+    assert seeds_needed(gaps["a"], 0.05, 0.25) is None
+
+
+@pytest.mark.parametrize(("apart", "kind"), [(0.2, "best"), (0.0, "equal"), (0.06, "undecided")])
+def test_small_differences_are_told_from_undecided_ones(apart: float, kind: str) -> None:
+    noise = 0.002 if kind == "equal" else 0.05
+    draws = [np.random.default_rng(seed).normal(0, noise, 2) for seed in range(5)]
+    test = {"a": {s: 0.8 + float(d[0]) for s, d in enumerate(draws)}}
+    test["b"] = {s: 0.8 - apart + float(d[1]) for s, d in enumerate(draws)}
+    answer = verdict_of(test, "a", worst=0.2, ratio=0.0, level=0.95, seconds_of_a_seed=10.0)
+    assert answer.kind == kind
+    assert math.isnan(answer.largest) == (kind == "best")

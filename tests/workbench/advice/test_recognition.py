@@ -1,0 +1,127 @@
+"""What a path is read as, what is refused with one sentence, budgets, and the candidates of each kind."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from posenc.workbench.advice import budget
+from posenc.workbench.advice.advise import advise
+from posenc.workbench.advice.kinds import KINDS
+from posenc.workbench.advice.race import RacePlan, Rung
+from posenc.workbench.advice.recognition import by_name, recognize
+from posenc.workbench.advice.trainer import StudyTrainer
+from posenc.workbench.storage.store import Store
+from posenc.workbench.studies import Request, find
+from tiny_data import WRITERS
+
+pytestmark = pytest.mark.bare
+FILES = {
+    "places": "houses.csv", "image-fit": "photo.png", "language": "book.txt", "gridpe": "photos", "points": "clouds",
+    "masked": "recordings.npz", "series": "readings.csv", "graphs": "molecules", "shape-fit": "solid.off",
+}  # fmt: skip
+OPTIONS = {"places": {"target": "price"}}
+
+
+def written(folder: Path, name: str) -> Path:
+    WRITERS[name](folder / name)
+    return folder / name
+
+
+def test_every_kind_has_a_file() -> None:
+    assert {kind.study for kind in KINDS} == set(FILES)
+
+
+@pytest.mark.parametrize(("study", "name"), FILES.items())
+def test_a_path_is_read_as_its_kind(study: str, name: str, tmp_path: Path) -> None:
+    found = recognize(written(tmp_path, name), None, OPTIONS.get(study, {}).get("target"))
+    assert found.kind.study == study
+    assert "is read as" in found.sentence
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("study", "name"), FILES.items())
+def test_every_candidate_of_a_kind_can_be_built_or_is_left_out_for_a_reason(study, name, tmp_path: Path) -> None:
+    kind = next(kind for kind in KINDS if kind.study == study)
+    request = Request(preset="quick", source=written(tmp_path, name), reading=OPTIONS.get(study, {}))
+    trainer = StudyTrainer(find(study), kind, request, next(iter(kind.questions)), by_name(kind))
+    store, built = Store(tmp_path / "runs"), []
+    for candidate in trainer.candidates:
+        if trainer.settings(store, candidate) is not None and trainer.settings(store, candidate, 0.5) is not None:
+            whole, half = (
+                trainer.specs(store, candidate, rung)[0] for rung in (RacePlan().rungs[2], RacePlan().rungs[0])
+            )
+            assert whole.identity != half.identity
+            built.append(candidate)
+    assert len(built) >= 5
+    assert trainer.candidates[built[0]].control
+
+
+def refusal(path: Path, folder: Path, **options) -> str:
+    with pytest.raises(ValueError) as refused:
+        advise(path, out=folder / "runs", **options)
+    assert not (folder / "runs").exists()
+    assert list(folder.glob(".runs*")) == []
+    return str(refused.value)
+
+
+def test_bad_paths_are_refused_and_leave_nothing(tmp_path: Path) -> None:
+    assert "there is no file" in refusal(tmp_path / "absent.csv", tmp_path)
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.writestr("a.csv", "x,y\n1,2\n")
+    assert "Unpack it" in refusal(tmp_path / "all.zip", tmp_path)
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    for name in ("photo.png", "book.txt", "solid.off"):
+        written(mixed, name)
+    assert "several kinds of data" in refusal(mixed, tmp_path)
+    assert "a column to predict is one of a table" in refusal(mixed, tmp_path, target="price")
+    assert "no advice is given on 'globe'" in refusal(mixed, tmp_path, study="globe")
+    assert "there is no column 'cost'" in refusal(written(tmp_path, "houses.csv"), tmp_path, target="cost")
+    assert "the questions on" in refusal(tmp_path / "houses.csv", tmp_path, target="price", question="old")
+
+
+def test_a_budget_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    houses = written(tmp_path, "houses.csv")
+    sentence = refusal(houses, tmp_path, target="price", budget="1s", jobs=1)
+    assert "too small to train two candidates" in sentence
+    assert "--budget" in sentence
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1h", 3600), ("2m30s", 150), ("1.5m", 90)])
+def test_budgets_are_read(text: str, seconds: float) -> None:
+    assert budget.budget_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "10", "soon", "-5m", "5 minutes"])
+def test_other_budgets_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="a budget is a time above 0"):
+        budget.budget_seconds(text)
+
+
+def test_shorter_trainings_take_less_time_but_for_their_fixed_part() -> None:
+    plan, fixed = RacePlan(processes=2), RacePlan(processes=2, fixed=1.0)
+    assert budget.race_seconds(3.0, plan.shorter()) < budget.race_seconds(3.0, plan)
+    assert budget.race_seconds(3.0, fixed.shorter()) > budget.race_seconds(3.0, plan.shorter())
+    assert budget.least_seconds(3.0, plan) < 2 * budget.race_seconds(3.0, plan)
+    assert plan.shorter().rungs == (Rung(0.5, 3), Rung(0.5, 5), Rung(0.5, 10))
+
+
+def test_half_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path) -> None:
+    for name, of in (("houses.csv", "epochs"), ("photo.png", "seconds")):
+        found = recognize(written(tmp_path, name), None, "price" if name == "houses.csv" else None)
+        reading = {"target": "price"} if name == "houses.csv" else {}
+        request = Request(preset="quick", source=found.path, reading=reading)
+        question = next(iter(found.kind.questions))
+        trainer = StudyTrainer(find(found.kind.study), found.kind, request, question, by_name(found.kind))
+        store, control = Store(tmp_path / f"runs-{of}"), next(iter(trainer.candidates))
+        whole, half = (trainer.settings(store, control, fraction) for fraction in (1.0, 0.5))
+        assert whole is not None
+        assert half is not None
+        assert half["training"][of] == whole["training"][of] / 2
+        assert (
+            trainer.specs(store, control, Rung(0.5, 1))[0].identity
+            != trainer.specs(store, control, Rung(1.0, 1))[0].identity
+        )
