@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.site, pytest.mark.full, pytest.mark.bare, pytest.mark.timeout(1200)]
-OPENED = ("index", "schemes/index", "schemes/RoPE", "evidence/leaderboard", "reference/commands", "tutorials/02_image")
+OPENED = ("index", "schemes/index", "schemes/RoPE", "evidence/leaderboard", "reference/commands", "tutorials/05_image")
 """Pages that the browser opens."""
 QUICKLY_PLANNED = ("globe", "gridpe", "language", "masked", "nmar", "permuted", "points", "sc-pe")
 """Studies whose runs are planned without minutes of work on meshes, scenes and puzzles."""

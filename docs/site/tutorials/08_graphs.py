@@ -63,12 +63,29 @@ print(result.verdict[0])
 # boosting on counts of degrees and on colors of the Weisfeiler-Lehman test.
 accuracy = {row["scheme"]: row["value"] for row in result.table if row["metric"] == "accuracy"}
 print({name: round(value, 3) for name, value in accuracy.items()})
-figure, axes = plt.subplots(1, 4, figsize=(11, 3), layout="constrained", width_ratios=(1, 1, 1, 1.3))
-for axis, name, coords in zip(axes, classes, pos.coords, strict=False):
+
+
+def places(drawn: networkx.Graph, sizes: list[int]) -> dict[int, np.ndarray]:
+    """Rings beside each other, with the leaves outside of them."""
+    found, first, right = {}, 0, 0.0
+    for size in sizes:
+        turns = 2 * np.pi * np.arange(size) / size
+        outward = np.stack([np.cos(turns), np.sin(turns)], 1)
+        found |= {first + n: np.array([right, 0]) + outward[n] * size / 8 for n in range(size)}
+        for leaf in range(12, 18):
+            node = next(iter(drawn[leaf])) - first
+            if 0 <= node < size:
+                found[leaf] = found[first + node] + (0.6 + 0.25 * (leaf % 3)) * outward[node]
+        first, right = first + size, right + size / 2.4 + 1
+    return found
+
+
+figure, axes = plt.subplots(1, 4, figsize=(12, 3), layout="constrained", width_ratios=(1, 1, 1, 1.3))
+for axis, (name, sizes), coords in zip(axes, classes.items(), pos.coords, strict=False):
     drawn = made[name][0]
-    places = networkx.spring_layout(drawn, seed=1, iterations=300)
-    networkx.draw(drawn, places, axis, node_size=40, node_color=coords[:, 5].numpy(), vmin=0.1, vmax=0.5)
-    axis.set(title=name)
+    colors = coords[:, 5].numpy()
+    networkx.draw(drawn, places(drawn, sizes), axis, node_size=40, node_color=colors, vmin=0.1, vmax=0.5)
+    axis.set(title=name, aspect="equal")
 ordered = sorted(accuracy, key=lambda name: accuracy[name])
 colors = ["tab:blue" if name in schemes else "0.7" for name in ordered]
 axes[3].barh(ordered, [accuracy[name] for name in ordered], color=colors)

@@ -26,6 +26,7 @@ Coarse-to-fine training: ``embed(weight_levels(prepare(pos), coarse_to_fine(prog
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -59,7 +60,8 @@ class PermutohedralGrid(Scheme):
         generator: Random generator of the initial table. Default: torch's global generator.
 
     Raises:
-        ValueError: If a count is not a whole number of at least 1, or ``scales`` are not positive numbers.
+        ValueError: If a count is not a whole number of at least 1, ``scales`` are not positive numbers, or ``seed`` is
+            not a whole number.
 
     Example:
         >>> import torch
@@ -103,10 +105,13 @@ class PermutohedralGrid(Scheme):
                 "a permutohedral grid has whole numbers of axes, features and rows, at least one of each; got "
                 f"axes={axes!r}, features={features!r}, table_size={table_size!r}. Write axes=3, table_size=2**18."
             )
-        if not isinstance(scales, Sequence) or not scales or not all(0 < scale < float("inf") for scale in scales):
+        listed = isinstance(scales, Sequence) and all(isinstance(scale, int | float) for scale in scales)
+        if not listed or not scales or not all(0 < scale < math.inf for scale in scales):
             raise ValueError(
                 f"`scales` are the sizes of the cells of each level, above 0; got {scales!r}. Write scales=(1.0, 0.5)."
             )
+        if not are_whole(seed, least=0):
+            raise ValueError(f"`seed` is a whole number; got {seed!r}. Write seed=0.")
         self.scales, self.seed = tuple(map(float, scales)), seed
         draw = torch.Generator().manual_seed(seed)
         shifts = SHIFT * torch.randn(len(self.scales), axes, generator=draw, dtype=torch.float64, device="cpu")

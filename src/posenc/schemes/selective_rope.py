@@ -91,7 +91,8 @@ class SelectiveRoPE(Scheme):
     ) -> None:  # fmt: skip
         super().__init__()
         self.dim, self.head_dim, self.heads, self.base = dim, head_dim, heads, base
-        if not are_whole(dim, head_dim, heads, rank, kernel) or dim % heads or head_dim % 2 or not base > 0:
+        whole = are_whole(dim, head_dim, heads, rank, kernel) and isinstance(base, int | float)
+        if not whole or dim % heads or head_dim % 2 or not base > 0:
             raise ValueError(
                 "SelectiveRoPE needs whole numbers of at least 1, an even head_dim, a dim that is a multiple of heads, "
                 f"and base > 0; got dim={dim!r}, head_dim={head_dim!r}, heads={heads!r}, rank={rank!r}, "
