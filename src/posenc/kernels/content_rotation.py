@@ -2,55 +2,107 @@
 
     a_nj = sum of u_l over the keys l of one document after key j, up to query n
 
-Sums up to each token are subtracted, so that only rows per token are stored, and the sums of (Q, K) pairs never are.
+Keys are ordered by document and position. Sums up to each token are subtracted, so that only rows per token are stored.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from posenc.kernels.householder import documents_of_keys, earlier_keys
+from posenc.kernels.householder import documents_of_keys
 from posenc.kernels.pairs import Pairs
+from posenc.positions import readable
 
 
-def keys_of_documents(pair: Pairs, seen: Tensor) -> Tensor:
-    """Return True where key m of the document of key l stands before it, ``(.., l, m)``.
+class KeyOrder(NamedTuple):
+    """Keys by document, position and index.
 
-    Two keys are of one document if a chain of queries joins them, each of which may attend to the next two.
+    Attributes:
+        order: Index ``(.., K)`` of the keys, in this order.
+        document: Number ``(.., K)`` of the document of each key, in this order.
+    """
+
+    order: Tensor
+    document: Tensor
+
+
+def key_order(pair: Pairs, seen: Tensor) -> KeyOrder:
+    """Order the keys.
 
     Args:
         pair: Positions of queries and keys.
         seen: ``allowed_pairs``, ``(.., Q, K)``.
 
     Returns:
-        True for earlier keys, both with a position.
+        The order, with axes ``(K,)`` or ``(B, 1, K)``.
     """
-    together = documents_of_keys(seen)
-    for _ in range((together.shape[-1] - 1).bit_length()):
-        together = together | documents_of_keys(together)
-    return earlier_keys(pair.k, together)
+    document, at = _documents(seen), pair.k.coords[..., 0].detach()
+    at, document = torch.broadcast_tensors(at[:, None] if at.dim() == 2 else at, document)
+    by_position = at.sort(dim=-1, stable=True).indices
+    by_document = document.gather(-1, by_position).sort(dim=-1, stable=True)
+    return KeyOrder(by_position.gather(-1, by_document.indices), by_document.values)
 
 
-def sums_at_tokens(u: Tensor, earlier: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum rows over the keys of a document up to each key, and up to the last key that each query may attend to.
+def _documents(seen: Tensor) -> Tensor:
+    """Number of the document of each key, ``(.., K)``: the first key that a chain of queries joins to it."""
+    index = torch.arange(seen.shape[-1], device=seen.device)
+    if seen.shape[-2] == 1:  # a step of decoding
+        return torch.where(seen[..., 0, :], 0, index + 1)
+    together = documents_of_keys(seen) | (index[:, None] == index)
+    for _ in range(max(seen.shape[-1] - 1, 0).bit_length()):
+        longer = documents_of_keys(together)
+        if readable(longer) and torch.equal(longer, together):
+            break
+        together = longer
+    return (together.cumsum(-1) == 0).sum(-1)
+
+
+def ordered_convolution(u: Tensor, taps: Tensor, keys: KeyOrder) -> Tensor:
+    """Convolve each channel of keys with the keys before them in their document.
 
     Args:
-        u: Rows ``(B, h, K, D)``.
-        earlier: ``keys_of_documents``, ``(.., K, K)``.
-        seen: ``allowed_pairs``, ``(.., Q, K)``.
+        u: Rows ``(B, h, K, D)`` in the order of ``keys``.
+        taps: Weights ``(h, D, width)``, the last one for the key itself.
+        keys: The order.
 
     Returns:
-        Sums at the queries ``(B, h, Q, D)`` and at the keys ``(B, h, K, D)``.
+        Rows ``(B, h, K, D)`` in this order.
     """
-    at_k = earlier.to(u.dtype) @ u + u
-    rank = earlier.sum(-1)[..., None, :]
-    last = functional.pad(torch.where(seen, rank + 1, 0), (1, 0)).argmax(-1)[..., None]  # 0 where there is no key
-    from_none = functional.pad(at_k, (0, 0, 1, 0))
-    shape = torch.broadcast_shapes(last.shape[:-2], u.shape[:-2])
-    rows = from_none.expand(*shape, *from_none.shape[-2:])
-    return rows.gather(-2, last.expand(*shape, last.shape[-2], u.shape[-1])), at_k
+    count, document = u.shape[-2], keys.document
+    rows = u * taps[..., None, :, -1]
+    for back in range(1, taps.shape[-1]):
+        behind = functional.pad(u, (0, 0, back, 0))[..., :count, :]
+        own = functional.pad(document, (back, 0), value=-1)[..., :count] == document
+        rows = rows + torch.where(own[..., None], behind * taps[..., None, :, -1 - back], 0)
+    return rows
+
+
+def sums_at_tokens(u: Tensor, keys: KeyOrder, seen: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum rows up to each key, and up to the last key that each query may attend to.
+
+    Args:
+        u: Rows ``(B, h, K, D)`` in the order of ``keys``.
+        keys: The order.
+        seen: ``allowed_pairs``, ``(.., Q, K)``, with keys as they are given.
+
+    Returns:
+        Sums at the queries ``(B, h, Q, D)`` and at the keys as they are given, ``(B, h, K, D)``.
+    """
+    sums = functional.pad(u.cumsum(-2), (0, 0, 1, 0))  # the first row is for a query without a key
+    place = 1 + torch.arange(u.shape[-2], device=u.device)
+    rank = torch.zeros_like(keys.order).scatter(-1, keys.order, place.expand(keys.order.shape))
+    last = functional.pad(torch.where(seen, rank[..., None, :], 0), (1, 0)).amax(-1)
+    return take_rows(sums, last), take_rows(sums, rank)
+
+
+def take_rows(rows: Tensor, index: Tensor) -> Tensor:
+    """Rows ``(B, h, N, D)`` at an index ``(M,)`` or ``(B, 1, M)``, ``(B, h, M, D)``."""
+    shape = (*rows.shape[:-2], index.shape[-1], rows.shape[-1])
+    return rows.gather(-2, index[..., None].expand(shape))
 
 
 def rotate_halves(x: Tensor, angles: Tensor) -> Tensor:

@@ -28,9 +28,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels import householder
-from posenc.kernels.content_rotation import keys_of_documents, rotate_halves, sums_at_tokens
-from posenc.kernels.householder import UndividedPairs
+from posenc.kernels.content_rotation import key_order, ordered_convolution, rotate_halves, sums_at_tokens, take_rows
+from posenc.kernels.householder import UndividedPairs, allowed_pairs
 from posenc.kernels.pairs import Pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
@@ -154,11 +153,11 @@ class SelectiveRoPE(Scheme):
             raise ValueError("SelectiveRoPE reads the block's input at the keys: pass attention(.., x=x).")
         wide = torch.promote_types(torch.promote_types(q.dtype, kept.dtype), torch.float32)
         rows, taps = (per_head(t, q, "SelectiveRoPE").to(wide) for t in (kept, self.taps))
-        seen = householder.allowed_pairs(pair.of, attn_mask)
-        earlier = keys_of_documents(pair.of, seen)
+        seen = allowed_pairs(pair.of, attn_mask)
+        order = key_order(pair.of, seen)
         exponents = -torch.arange(0, self.head_dim, 2, device=q.device, dtype=wide) / self.head_dim
-        turns = householder.causal_convolution(rows, taps, earlier) * self.base**exponents
-        at_q, at_k = sums_at_tokens(turns, earlier, seen)
+        turns = ordered_convolution(take_rows(rows, order.order), taps, order) * self.base**exponents
+        at_q, at_k = sums_at_tokens(turns, order, seen)
         queries, keys = q.to(wide), k.to(wide).repeat_interleave(q.shape[1] // k.shape[1], 1)
         turned = rotate_halves(queries, at_q) @ rotate_halves(keys, at_k).mT
         return pair.of.neutral((turned - queries @ keys.mT).where(seen, 0))
