@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from command import keep, options
-from posenc import DenseGrid, MultiResolutionGrid, PermutohedralGrid, Positions, Scheme
+from posenc import MultiResolutionGrid, PermutohedralGrid, Positions, Scheme
 from posenc.kernels.grid_levels import growth
 from posenc.models.field import Field, FieldConfig
 
 LEVELS, FEATURES = growth(2, 32, 8), 2
-AXES, FITTED = (2, 3, 4, 5, 6), (2, 3, 4, 6)
-STEPS, BATCH, TESTED = 300, 2048, 4096
+AXES, FITTED = (2, 3, 4, 5, 6), (2, 4, 6)
+STEPS, BATCH, TESTED = 200, 1024, 4096
 
 
 def main() -> int:
@@ -58,7 +58,7 @@ def encodings(axes: int, rows: int) -> dict[str, Scheme]:
     return {
         "permutohedral": PermutohedralGrid(axes, tuple(1 / r for r in LEVELS), FEATURES, table_size=rows),
         "hashed": MultiResolutionGrid(axes, LEVELS, FEATURES, table_size=rows),
-        "dense": DenseGrid(axes, side - 1, FEATURES),
+        "dense": MultiResolutionGrid(axes, (side - 1,), FEATURES, table_size=2**20),
     }
 
 

@@ -48,9 +48,7 @@ def vertices_and_weights(e: Tensor) -> tuple[Tensor, Tensor]:
     low = (fixed / size).floor() * size
     nearest = torch.where(low + size - fixed < fixed - low, low + size, low)
     excess = (nearest.sum(-1, keepdim=True) / size).round().long()
-    order = (fixed - nearest).sort(dim=-1, descending=True, stable=True).indices
-    place = torch.arange(size, device=e.device).expand(order.shape)
-    rank = torch.zeros_like(order).scatter(-1, order, place) + excess
+    rank = _ranks(fixed - nearest) + excess
     wrapped = rank.div(size, rounding_mode="floor")  # the point is moved back to the plane
     rank, nearest = rank - wrapped * size, nearest - wrapped * size
     ordered = torch.zeros_like(e).scatter(-1, rank, (e - nearest) / size)
@@ -61,6 +59,13 @@ def vertices_and_weights(e: Tensor) -> tuple[Tensor, Tensor]:
     m = torch.arange(size, device=e.device)[:, None]
     vertices = nearest[..., None, :].long() + m - size * (rank[..., None, :] > size - 1 - m)
     return vertices[..., :-1], weights
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """Rank of each entry of the last axis, 0 for the largest; of equal ones the first comes first."""
+    other, own = values[..., None, :], values[..., None]
+    index = torch.arange(values.shape[-1], device=values.device)
+    return ((other > own) | ((other == own) & (index < index[:, None]))).sum(-1)
 
 
 def hashed_rows(vertices: Tensor, rows: int) -> Tensor:

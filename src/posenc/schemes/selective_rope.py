@@ -80,10 +80,6 @@ class SelectiveRoPE(Scheme):
         {"dim": 48, "head_dim": 12, "heads": 1, "rank": 5, "kernel": 2},
     )
 
-    down: nn.Parameter
-    up: nn.Parameter
-    taps: nn.Parameter
-
     def __init__(
         self, dim: int, head_dim: int, heads: int, *, rank: int = 16, kernel: int = 4, base: float = 500000.0,
         generator: torch.Generator | None = None,
@@ -175,16 +171,13 @@ class SelectiveRoPE(Scheme):
                 parts = at.x[allowed[place - back]].unflatten(0, (self.heads, -1))
                 y = torch.cat([part / torch.sqrt(part @ part + EPSILON) for part in parts])
                 angle = angle - self.taps[head, :, -1 - back] * (up @ (self.down @ y))
-        half, q, k = self.head_dim // 2, at.q[at.i], at.k[at.j]
+        q, (low, high), half = at.q[at.i], at.k[at.j].chunk(2), len(angle)
         turned = torch.zeros_like(q[0])
         for i in range(half):
             a = angle[i] * self.base ** (-2 * i / self.head_dim)
-            low, high = (
-                k[i] * torch.cos(a) - k[half + i] * torch.sin(a),
-                k[i] * torch.sin(a) + k[half + i] * torch.cos(a),
-            )
-            turned = turned + q[i] * low + q[half + i] * high
-        return turned - q @ k
+            turned = turned + q[i] * (low[i] * torch.cos(a) - high[i] * torch.sin(a))
+            turned = turned + q[half + i] * (low[i] * torch.sin(a) + high[i] * torch.cos(a))
+        return turned - q @ at.k[at.j]
 
     @override
     def define_mask(self, at: At) -> bool:
