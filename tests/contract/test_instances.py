@@ -48,7 +48,7 @@ OTHERS = {
     "NoPE": [{}],
     "OneBlob": [{"axes": 2}, {"axes": 3, "bins": 16, "kernel": "quartic"}],
     "PEG": [{"dim": 64}, {"dim": 5, "axes": 3}],
-    "PermutohedralGrid": [{"axes": 4, "scales": (9.0,), "table_size": 8, "features": 1, "seed": 3}],
+    "PermutohedralGrid": [{"axes": 4, "scales": (2.0, 0.9), "table_size": 64, "features": 1, "seed": 3}],
     "PoPE": [{"head_dim": 16, "heads": 8}, {"head_dim": 5, "heads": 3}],
     "PaTH": [{"dim": 64, "head_dim": 8, "heads": 8}],
     "RWSE": [{"dim": 64, "axes": 8}],

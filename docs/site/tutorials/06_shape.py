@@ -39,11 +39,11 @@ trimesh.Trimesh(vertices.reshape(-1, 3), faces, process=False).export(folder / "
 
 # %%
 # Each variant has the same number of steps and at most as many parameters. ``posenc run shape-fit knot.ply`` takes
-# 1,000 steps and three seeds. These 120 steps, one seed and fewer sample points are a short example; what the command
+# 1,000 steps and three seeds. These 100 steps, one seed and fewer sample points are a short example; what the command
 # prints while it trains is left out.
 schemes = {"none": "no encoding", "basic": "sine and cosine", "multires": "grid of several resolutions"}
-short = {"steps": 120, "batch": 1024, "resolution": 40}
-short |= {f"pools.{kind}": 1 << 13 for kind in ("uniform", "near", "surface", "held")}
+short = {"steps": 100, "batch": 1024, "resolution": 40}
+short |= {f"pools.{kind}": 1 << 12 for kind in ("uniform", "near", "surface", "held")}
 with contextlib.redirect_stdout(io.StringIO()):
     result = run(
         "shape-fit", folder / "knot.ply", schemes=list(schemes), seeds=1, panels=["fit"], changes=short, jobs=1,
@@ -68,5 +68,5 @@ for axis, (name, mesh) in zip(axes, meshes.items(), strict=True):
 plt.show()
 
 # %%
-# These are 120 steps of one seed, an example and no evidence. Higher resolutions, normals and meshes with holes are in
+# These are 100 steps of one seed, an example and no evidence. Higher resolutions, normals and meshes with holes are in
 # "Fields, meshes, scenes".
