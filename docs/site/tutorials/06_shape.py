@@ -62,7 +62,8 @@ for variant, name in schemes.items():
     meshes[f"{name}\nIoU {iou[variant]:.2f}"] = trimesh.load(fitted)
 for axis, (name, mesh) in zip(axes, meshes.items(), strict=True):
     axis.plot_trisurf(*mesh.vertices.T, triangles=mesh.faces, color="tab:blue", linewidth=0)
-    axis.set(title=name, xlim=(-3, 3), ylim=(-3, 3), zlim=(-3, 3))
+    axis.set(xlim=(-3, 3), ylim=(-3, 3), zlim=(-3, 3))
+    axis.set_title(name, y=0.9)
     axis.view_init(elev=70)
     axis.set_axis_off()
 plt.show()
