@@ -60,6 +60,7 @@ from posenc.schemes.nope import NoPE as NoPE
 from posenc.schemes.one_blob import OneBlob as OneBlob
 from posenc.schemes.path import PaTH as PaTH
 from posenc.schemes.peg import PEG as PEG
+from posenc.schemes.permutohedral_grid import PermutohedralGrid as PermutohedralGrid
 from posenc.schemes.pope import PoPE as PoPE
 from posenc.schemes.random import Random as Random
 from posenc.schemes.relative_logits import RelativeLogits as RelativeLogits
@@ -70,6 +71,7 @@ from posenc.schemes.sc_shear import SCShear as SCShear
 from posenc.schemes.sc_torus import SCTorus as SCTorus
 from posenc.schemes.scaled import Scaled as Scaled
 from posenc.schemes.sectioned_rope import SectionedRoPE as SectionedRoPE
+from posenc.schemes.selective_rope import SelectiveRoPE as SelectiveRoPE
 from posenc.schemes.shaw import Shaw as Shaw
 from posenc.schemes.sign_net import SignNet as SignNet
 from posenc.schemes.sinusoid import Sinusoid as Sinusoid

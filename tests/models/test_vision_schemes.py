@@ -24,6 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "HashGrid": {"resolution": 7, "table_size": 64},
     "KPlanes": {"resolutions": (3,), "features": 2},
     "MultiResolutionGrid": {"resolutions": (3, 5), "table_size": 32},
+    "PermutohedralGrid": {"scales": (3.0, 1.0), "table_size": 64},
     "SlidingWindow": {"size": 5},
     "TensoRF": {"resolution": 3, "components": 2},
     "SphericalHarmonics": {"degree": 3},

@@ -123,3 +123,17 @@ def test_colors_are_those_of_pages_of_results() -> None:
     sheet = color_sheet()
     assert sheet.count("--foreground:") == 3
     assert "body[data-theme=dark]" in sheet
+
+
+def test_the_tutorial_of_a_cluster_is_the_record() -> None:
+    tutorial = (DOCS / "site" / "tutorials" / "13_cluster.py").read_text()
+    recorded = (DOCS / "cluster-run.md").read_text().splitlines()
+    lines = re.findall(r"^#   (.+)$", tutorial, re.M)
+    assert len(lines) > 20
+    assert [line for line in lines if line not in recorded] == []
+    measured = json.loads((ROOT / "results" / "engine-overhead-cpu.json").read_text())
+    rows = [row for each in measured.values() if isinstance(each, list) for row in each]
+    times = {(row["start_seconds"], row["seconds_per_run"]) for row in rows}
+    drawn = {(float(a), float(b)) for a, b in re.findall(r"\(([0-9.]+), ([0-9.]+)\),\n", tutorial)}
+    assert len(drawn) == 5
+    assert drawn <= times

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.site, pytest.mark.full, pytest.mark.bare, pytest.mark.timeout(1200)]
 OPENED = ("index", "schemes/index", "schemes/RoPE", "explorer/index", "evidence/leaderboard", "reference/commands",
-          "tutorials/02_image")  # fmt: skip
+          "tutorials/05_image")  # fmt: skip
 """Pages that the browser opens."""
 QUICKLY_PLANNED = ("globe", "gridpe", "language", "masked", "nmar", "permuted", "points", "sc-pe")
 """Studies whose runs are planned without minutes of work on meshes, scenes and puzzles."""

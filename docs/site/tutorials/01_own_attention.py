@@ -37,8 +37,8 @@ for scheme in (RoPE(16), ALiBi(heads=4), Shaw(16, max_distance=8)):
 
 # %%
 # What does each of them change? Let all queries and keys be equal. Without positions every weight is then the same.
-# With an encoding, the weights show what it prefers. With the rows of the unit matrix as values,
-# the output is the weights.
+# With an encoding, the weights show what it prefers. With the rows of the unit matrix as values, the output is the
+# weights.
 same, one_hot = torch.ones(1, 4, 64, 16), torch.eye(64).expand(1, 4, 64, 64)
 schemes = {
     "no encoding": NoPE(),
@@ -55,8 +55,8 @@ with torch.no_grad():
 plt.show()
 
 # %%
-# RoPE and ALiBi depend on distances alone: their pictures are constant along each diagonal. ALiBi prefers near keys,
-# at a rate that its head fixes. RoPE's waves interfere: equal vectors attend to near positions most. Shaw's table is
+# RoPE and ALiBi depend on distances alone: their pictures are constant along each diagonal. ALiBi prefers near keys, at
+# a rate that its head fixes. RoPE's waves interfere: equal vectors attend to near positions most. Shaw's table is
 # random before training.
 #
 # Next: caches, padding, packed documents and half precision in "Your own attention"; models of others in "Recipes".

@@ -3,8 +3,8 @@ Write a scheme and prove it
 ===========================
 
 A scheme is a subclass of ``posenc.Scheme`` with three things: what it does (a hook such as ``embed``), what it claims
-(``posenc.Claims``), and the formula as a scalar definition. The contract measures every claim, and compares
-values and gradients with the formula.
+(``posenc.Claims``), and the formula as a scalar definition. The contract measures every claim, and compares values and
+gradients with the formula.
 """
 
 # %%
@@ -88,5 +88,5 @@ figure.colorbar(image)
 plt.show()
 
 # %%
-# In a file of its own it has a name for ``posenc check triangles.py`` and
-# ``posenc run latin-squares --schemes triangles.py``.
+# In a file of its own it has a name for ``posenc check triangles.py`` and ``posenc run latin-squares --schemes
+# triangles.py``.

@@ -19,10 +19,10 @@ Outside = Literal["error", "clamp", "wrap", "zero"]
 
 
 class Points(NamedTuple):
-    """Points of the unit cube, prepared for a grid.
+    """Points, prepared for a grid.
 
     Attributes:
-        unit: coordinates ``(.., N, P)`` in [0, 1], float64.
+        unit: coordinates ``(.., N, P)``, float64; in [0, 1] for a grid in a box.
         inside: ``(.., N)``, False for points that get a row of zeros; None if no point does.
         weights: factors of the grid's levels, ``(L,)`` or ``(.., N, L)``; None for factors of 1.
     """

@@ -78,7 +78,7 @@ def weighted_scales(scales: Sequence[Tensor], where: Points) -> Tensor:
         return torch.cat(list(scales), -1)
     if where.weights.shape[-1] != len(scales):
         raise ValueError(
-            f"these planes have {len(scales)} scales, and a weight for each of them is needed; got shape "
+            f"these rows have {len(scales)} scales, and a weight for each of them is needed; got shape "
             f"{tuple(where.weights.shape)}. Write weight_levels(points, coarse_to_fine(progress, {len(scales)}))."
         )
     weights = where.weights.unbind(-1)

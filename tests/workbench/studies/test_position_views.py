@@ -33,6 +33,7 @@ CALLS = {
     "HashGrid": "HashGrid(resolution=4, table_size=64)",
     "GraphDistance": "GraphDistance(edges=[(0, 1), (1, 2)])",
     "KPlanes": "KPlanes(resolutions=(3,))",
+    "PermutohedralGrid": "PermutohedralGrid(scales=(2.0,), table_size=64)",
     "Scaled": "Scaled(Sinusoid, 0.5)",
     "SectionedRoPE": "SectionedRoPE(sections=(8, 8))",
     "SlidingWindow": "SlidingWindow(4)",
