@@ -19,8 +19,8 @@ from workbench.studies.small_latin_squares import new_preset
 
 pytestmark = pytest.mark.bare
 
-COMMANDS = ("run", "advise", "report", "results", "export", "list", "show", "explore", "check", "new", "cite", "bench", "data",
-            "data look", "store pack", "store merge", "store verify", "store compact", "store gc", "doctor",
+COMMANDS = ("run", "advise", "report", "results", "export", "list", "show", "explore", "check", "new", "cite", "bench",
+            "data", "data look", "store pack", "store merge", "store verify", "store compact", "store gc", "doctor",
             "completion")  # fmt: skip
 
 GOOD = '''
