@@ -152,10 +152,13 @@ def refuse_unequal_widths(name: str, what: str, widths: Sequence[int | None]) ->
 
 
 def refuse_no_schemes(name: str, parts: Sequence[Any], call: str = "") -> None:
-    """Raise ValueError if there are no parts, or one of them is not a scheme.
+    """Raise ValueError if there are no parts, one of them is not a scheme, or a scheme stands in place of their list.
 
     ``call`` is a call that works; the default is one with a list of schemes.
     """
+    if isinstance(parts, Scheme):
+        kind = type(parts).__name__
+        raise ValueError(f"{name} takes its schemes as one list; got one scheme. Write {name}([{kind}(..)]).")
     strange = [part for part in parts if not isinstance(part, Scheme)]
     if not parts or strange:
         raise ValueError(
