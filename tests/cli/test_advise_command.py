@@ -31,7 +31,7 @@ def test_every_answer_is_a_claim_of_the_rows() -> None:
     rows = index.load().schemes
     left, lost = fitting(rows, Wanted(axes=2, unbounded=True, relative=True, cache=True, mask=True))
     assert len(left) + sum(count for _, count in lost) == len(rows)
-    assert all(row["range"] is None and row["translation"] != "none" and row["cacheable"] for row in left)
+    assert all(row["range"] is None and row["translation"] == "exact" and row["cacheable"] for row in left)
     assert fitting(rows, Wanted()) == (rows, [])
     assert "Leave one out" in text(rows[:0], Wanted())
 
@@ -57,6 +57,10 @@ def test_a_terminal_is_asked() -> None:
         (("--axes", "2"), "are for --explain"),
         (("--explain", "x.csv"), "--explain reads no data"),
         (("--explain", "--axes", "0"), "1 or more"),
+        (
+            ("--explain", "--target", "x", "--question", "new"),
+            "trains nothing, so --target, --question has no use here",
+        ),
         (("absent.csv",), "there is no file"),
         (("absent.csv", "--budget", "soon"), "a budget is a time above 0"),
         (("absent.csv", "--jobs", "0"), "At least one training"),

@@ -89,6 +89,9 @@ def advise(
     """
     wanted = scheme_questions.Wanted(axes, unbounded, relative, cache, mask)
     if explain:
+        given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
+        if unread := [flag for flag, value in given.items() if value is not None]:
+            raise ValueError(f"--explain trains nothing, so {', '.join(unread)} has no use here. Leave it out.")
         return _explain(path, wanted)
     if wanted != scheme_questions.Wanted():
         raise ValueError(

@@ -79,7 +79,7 @@ def fitting(rows: Sequence[Mapping[str, Any]], wanted: Wanted) -> tuple[list[Map
         tests.append((f"takes {number} {'axis' if number == 1 else 'axes'}", lambda row: takes_axes(row, number)))
     holds: dict[str, Callable[[Mapping[str, Any]], bool]] = {
         "unbounded": lambda row: row["range"] is None,
-        "relative": lambda row: row["translation"] != "none",
+        "relative": lambda row: row["translation"] == "exact",
         "cache": lambda row: bool(row["cacheable"]),
         "mask": lambda row: "mask" not in row["sites"],
     }

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from posenc.workbench.advice.advise import _with_an_encoding
+from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
 from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
+from posenc.workbench.advice.sentences import Scale, recommendation
 from posenc.workbench.advice.verdict import verdict_of
 
 pytestmark = pytest.mark.bare
@@ -82,6 +86,11 @@ def test_the_answer_is_from_the_test_part_and_the_choice_from_the_validation_par
     assert race.verdict.chosen == "rope"
     assert race.verdict.kind != "best"
     assert race.verdict.gaps["none"].below(0)
+    assert race.verdict.above == ("none",)
+    scale = Scale(Metric(name="accuracy", validation="v", test="t"), "held-out rows")
+    sentence = recommendation(race, scale)
+    assert sentence.startswith("Nothing is recommended yet: rope was the best on the validation part, but on held-out")
+    assert "none is better, by 0." in sentence
 
 
 def test_one_candidate_that_is_better_is_named_with_the_next_one() -> None:
@@ -148,6 +157,24 @@ def test_seeds_that_splits_share_limit_what_more_of_them_can_decide() -> None:
     gaps = paired_gaps({"a": {0: 0.1, 1: 0.2, 2: 0.4}, "b": {0: 0.0, 1: 0.0, 2: 0.0}}, "b", ratio=0.25, level=0.95)
     assert 3 < (seeds_needed(gaps["a"], 0.2, 0.0) or 0) < 20
     assert seeds_needed(gaps["a"], 0.05, 0.25) is None
+
+
+def test_a_small_budget_tries_an_encoding_beside_the_controls() -> None:
+    known = {
+        "nope": Candidate(label="nope", control="no positions"),
+        "index": Candidate(label="index", control="index"),
+    }
+    known["rope"] = Candidate(label="rope")
+    race = SimpleNamespace(candidates=known)
+    assert _with_an_encoding(race, ("nope", "index", "rope"), 2) == ("nope", "rope")  # type: ignore[arg-type]
+    assert _with_an_encoding(race, ("nope", "rope", "index"), 2) == ("nope", "rope")  # type: ignore[arg-type]
+
+
+def test_two_seeds_do_not_say_that_more_of_them_decide_nothing() -> None:
+    test = {"a": {0: 0.80, 1: 0.70}, "b": {0: 0.75, 1: 0.74}}
+    few = verdict_of(test, "a", worst=0.2, ratio=0.25, level=0.95, seconds_of_a_seed=10.0)
+    assert few.kind == "undecided"
+    assert few.seconds_more is not None
 
 
 @pytest.mark.parametrize(("apart", "kind"), [(0.2, "best"), (0.0, "equal"), (0.06, "undecided")])

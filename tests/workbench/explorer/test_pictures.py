@@ -106,6 +106,14 @@ def test_an_absent_picture_says_why(call: str, picture: str, words: str) -> None
     assert words in draw(make(parse(call)), picture)["absent"]
 
 
+def test_errors_that_are_zero_are_said_and_not_drawn() -> None:
+    (alone,) = draw(make(parse("ALiBi(4)")), "far")["drawings"]
+    assert "rounding changes no logit at distances up to" in alone["title"]
+    logit, errors = draw(make(parse("RoPE(12)")), "far")["drawings"]
+    assert "rounding" not in logit["title"]
+    assert {each["name"] for each in errors["series"]} <= {"float32", "bfloat16"}
+
+
 def test_what_is_too_large_is_refused() -> None:
     with pytest.raises(ValueError, match=r"draws up to 4,096 channels and 64 heads; this encoding has 5,000 channels"):
         make(parse("Sinusoid(5000)"))

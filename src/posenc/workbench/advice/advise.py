@@ -38,6 +38,8 @@ TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
 ENOUGH = 4
 """Candidates that start even if the budget may allow only half of their training."""
+UNTRIED = "the budget had no time for it; a larger one tries it"
+"""Reason of a candidate that fits the data and was not in the race."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -203,7 +205,7 @@ def _fitted(
             f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
-    chosen = fit.candidates[:most]
+    chosen = _with_an_encoding(trainer, fit.candidates, most)
     predicted = len(chosen) * budgets.race_seconds(each, plan)
     part = "" if predicted <= left else ", perhaps with half of the usual training"
     print(
@@ -212,6 +214,13 @@ def _fitted(
         flush=True,
     )
     return chosen, plan
+
+
+def _with_an_encoding(trainer: StudyTrainer, candidates: Sequence[str], most: int) -> tuple[str, ...]:
+    """The first candidates; if all are controls, the first encoding takes the place of the last one."""
+    chosen = tuple(candidates[:most])
+    encodings = [name for name in candidates if not trainer.candidates[name].control]
+    return chosen if not encodings or set(encodings) & set(chosen) else (*chosen[:-1], encodings[0])
 
 
 def _cost(trainer: StudyTrainer, store: Store, candidates: Sequence[str]) -> tuple[float, float]:
@@ -302,7 +311,8 @@ def _answered(
         table_code = ""
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
-        table_code=table_code, load_code=load_code(str(store.root), best.identity), left_out=fit.left_out,
+        table_code=table_code, load_code=load_code(str(store.root), best.identity),
+        left_out={**fit.left_out, **{name: UNTRIED for name in fit.candidates if name not in race.looks[0].scores}},
         references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))

@@ -27,7 +27,7 @@ def budget_seconds(text: str) -> float:
     Raises:
         ValueError: It is no such text, or 0.
     """
-    found = PATTERN.fullmatch(text.strip())
+    found = PATTERN.fullmatch(text.strip()) if isinstance(text, str) else None
     parts = found.groups() if found else (None, None, None)
     seconds = sum(float(part or 0) * unit for part, unit in zip(parts, UNITS, strict=True))
     if not seconds > 0:

@@ -11,7 +11,7 @@ from posenc.measure.statistics import mean
 from posenc.workbench.advice.race import Look, Race, Score
 from posenc.workbench.advice.sentences import Scale, look_sentences, rung_words
 from posenc.workbench.advice.trainer import StudyTrainer
-from posenc.workbench.advice.verdict import MARGIN
+from posenc.workbench.advice.verdict import MARGIN, Verdict
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import (
@@ -84,11 +84,16 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
     return write_page(
         folder / f"{name}.html",
         title=f"Which encoding for {own.name if own else 'your data'}?",
-        lead=f"Encodings were compared on {kind.noun} within a time. Those that were shown to be worse were dropped "
-        "early. The last comparison is on data that no choice has seen.",
+        lead=f"Encodings were compared on {kind.noun} within a time. {_dropped(parts.race)} The last comparison is on "
+        "data that no choice has seen.",
         panels=panels,
         footer=f"posenc advise. The runs are in {parts.store.root.name}; posenc results lists them.",
     )
+
+
+def _dropped(race: Race) -> str:
+    dropped = sum(len(look.dropped) for look in race.looks)
+    return f"{dropped} of {len(race.looks[0].scores)} were shown to be worse and dropped early."
 
 
 def _recommendation(parts: PageParts) -> Panel:
@@ -164,7 +169,7 @@ def _test(parts: PageParts) -> Panel:
     verdict, scale = parts.race.verdict, parts.scale
     rows = [
         (name, scale.value(value), "" if name == verdict.chosen else scale.gap(verdict.gaps[name]),
-         "recommended" if name == verdict.chosen else "not told apart" if name in verdict.others else "worse")
+         _result(verdict, name))
         for name, value in sorted(verdict.means.items(), key=lambda item: -item[1])
     ]  # fmt: skip
     rows += [
@@ -178,9 +183,18 @@ def _test(parts: PageParts) -> Panel:
         "candidate "
         "count as small."
     )
-    columns = ("candidate", f"{scale.metric.name}", "the recommended one is better by", "result")
+    columns = ("candidate", f"{scale.metric.name}", f"{verdict.chosen} is better by", "result")
     table = Table("Scores on the test part", columns, tuple(rows), note)
     return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
+
+
+def _result(verdict: Verdict, name: str) -> str:
+    """Result of a candidate in the last comparison."""
+    if name == verdict.chosen:
+        return "best on the validation part" if verdict.kind == "undecided" else "recommended"
+    if name in verdict.above:
+        return "better"
+    return "not told apart" if name in verdict.others else "worse"
 
 
 def _costs(parts: PageParts) -> Panel:

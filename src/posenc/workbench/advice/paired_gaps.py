@@ -101,3 +101,15 @@ def _quantile(probability: float, freedom: float) -> float:
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, probability))
+
+
+def negated(gap: Estimate) -> Estimate:
+    """The difference with its sides exchanged.
+
+    Args:
+        gap: Difference a - b.
+
+    Returns:
+        Difference b - a.
+    """
+    return Estimate(-gap.mean, gap.sd, -gap.high, -gap.low, gap.n, gap.level)

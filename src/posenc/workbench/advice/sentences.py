@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.advice.kinds import Candidate, Metric
-from posenc.workbench.advice.paired_gaps import paired_gaps
+from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
@@ -64,6 +64,13 @@ def recommendation(race: Race, scale: Scale) -> str:
             f"This budget allowed {part:.0%} of the usual training, after which {verdict.chosen} is the best on the "
             f"validation part. Encodings often overtake each other later, so nothing is recommended yet: "
             f"{_more(race)}"
+        )
+    if verdict.above:
+        better = verdict.above[0]
+        gap = verdict.gaps[better]
+        return (
+            f"Nothing is recommended yet: {verdict.chosen} was the best on the validation part, but on "
+            f"{scale.held_out} {better} is better, by {scale.gap(negated(gap))}. {_more(race).capitalize()}"
         )
     names = (verdict.chosen, *verdict.others)
     listed = _listed(names)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from posenc.measure.statistics import Estimate, mean
-from posenc.workbench.advice.paired_gaps import BySeed, paired_gaps, seeds_needed
+from posenc.workbench.advice.paired_gaps import BySeed, negated, paired_gaps, seeds_needed
 
 FEWEST_SEEDS = 3
 """Seeds of whole trainings that an answer needs."""
+ENOUGH_SEEDS = 10
+"""Seeds of the longest race. With fewer it is not said that more seeds cannot decide."""
 MARGIN = 0.1
 """Differences up to this share of the distance from the worst candidate to the chosen one are small."""
 
@@ -41,6 +43,11 @@ class Verdict:
     largest: float = math.nan
     seconds_more: float | None = None
     seeds: int = 0
+
+    @property
+    def above(self) -> tuple[str, ...]:
+        """Candidates that the test part shows to be better than the chosen one, the best first."""
+        return tuple(name for name in self.others if name in self.gaps and self.gaps[name].below(0))
 
     @property
     def next(self) -> str:
@@ -87,18 +94,22 @@ def verdict_of(
     means = {name: mean(list(each.values())) for name, each in test.items()}
     each_level = 1 - (1 - level) / max(1, len(test) - 1)
     below = paired_gaps(test, chosen, ratio=ratio, level=each_level)
-    gaps = {name: _negated(gap) for name, gap in below.items()}
+    gaps = {name: negated(gap) for name, gap in below.items()}
     close = sorted((name for name, gap in gaps.items() if not gap.above(0)), key=lambda name: -means[name])
     parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
     if not whole:
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     if not close:
         return Verdict(kind="best", **parts)
+    if any(gaps[name].below(0) for name in close):  # the two parts disagree
+        return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     largest = max(max(abs(gaps[name].low), abs(gaps[name].high)) for name in close)
     small = MARGIN * (means[chosen] - worst)
     if largest <= small:
         return Verdict(kind="equal", largest=largest, **parts)
     needed = _seeds_needed([gaps[name] for name in close], small, ratio)
+    if needed is None and seeds < ENOUGH_SEEDS:  # so few seeds know neither the differences nor their variance
+        needed = ENOUGH_SEEDS
     more = None if needed is None else max(1, needed - seeds) * seconds_of_a_seed
     return Verdict(kind="undecided", largest=largest, seconds_more=more, **parts)
 
@@ -107,7 +118,3 @@ def _seeds_needed(gaps: Sequence[Estimate], small: float, ratio: float) -> int |
     """Seeds after which every difference is above 0 or small, if the means stay as they are."""
     needed = [seeds_needed(gap, max(abs(gap.mean), small - abs(gap.mean)), ratio) for gap in gaps]
     return None if None in needed else max(each for each in needed if each is not None)
-
-
-def _negated(gap: Estimate) -> Estimate:
-    return Estimate(-gap.mean, gap.sd, -gap.high, -gap.low, gap.n, gap.level)

@@ -242,13 +242,15 @@ def far_positions(shown: Shown) -> list[Drawing]:
     starts, errors = [2**power for power in range(0, 22, 3)], list[Drawing]()
     for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
         found = rounding_error(shown.scheme, starts, dtype, heads=shown.heads)
-        errors.append({"name": name, "x": starts, "y": curve(value or math.nan for value in found), "points": True})
-    title = f"Largest error of logits at distances up to {NEAR}, beside float64"
+        if any(found):  # zeros have no place on a logarithmic axis
+            errors.append({"name": name, "x": starts, "y": curve(value or math.nan for value in found), "points": True})
+    exact = "" if errors else f"; rounding changes no logit at distances up to {NEAR}"
     far = [{"name": "logit", "x": curve(distances), "y": logits}]
-    return [
-        _lines("Logit of equal vectors at large distances", "distance", "logit", far, x_log=True),
-        _lines(title, "position of the query", "error of the logit", errors, x_log=True, y_log=True),
-    ]
+    drawings = [_lines(f"Logit of equal vectors at large distances{exact}", "distance", "logit", far, x_log=True)]
+    if errors:
+        title = f"Largest error of logits at distances up to {NEAR}, beside float64"
+        drawings.append(_lines(title, "position of the query", "error of the logit", errors, x_log=True, y_log=True))
+    return drawings
 
 
 @dataclass(frozen=True)
@@ -284,8 +286,8 @@ PICTURES: Mapping[str, Picture] = {
     ),
     "stretch": Picture(
         "Stretched frequencies",
-        "The same base with the frequencies of each method. Here LongRoPE's factors grow in equal steps; its authors "
-        "search them for each model.",
+        "The same base with the frequencies of each method. YaRN has alpha 0.5 and beta 2 here, for short training "
+        "lengths. LongRoPE's factors grow in equal steps; its authors search them for each model.",
         stretch,
     ),
     "attention": Picture(
