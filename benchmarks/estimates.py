@@ -27,13 +27,14 @@ from posenc.workbench.provenance import cores
 from presets import array
 
 NAMES = ("nmar", "own", "language", "image-fit", "permuted", "globe", "sc-pe", "latin-squares", "shape-fit", "points",
-         "gridpe", "scene", "series", "recall")  # fmt: skip
+         "gridpe", "scene", "series", "recall", "masked", "graphs", "places")  # fmt: skip
 FIRST: dict[str, str] = {
     "language": "--schemes nope rope", "image-fit": "--panels fit --schemes none", "permuted": "--schemes learned-0.1",
     "globe": "--schemes xyz", "sc-pe": "--panels concatenation --schemes plain", "nmar": "--schemes learned-0.1",
     "latin-squares": "--schemes 2d-fixed", "shape-fit": "--panels fit --schemes gaussian-2",
     "own": "--schemes learned-0.1", "points": "--schemes rope-axial", "gridpe": "--panels accuracy --schemes nope",
     "scene": "--panels encodings --schemes hash", "series": "--schemes time-rotation", "recall": "--schemes nope rope",
+    "masked": "--schemes learned-0.1", "graphs": "--schemes rwse", "places": "--schemes fourier",
 }  # fmt: skip
 """Options that leave some runs of a preset, beside ``--seeds 0``."""
 AIM = 1.5

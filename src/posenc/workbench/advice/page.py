@@ -226,7 +226,8 @@ def _code(parts: PageParts) -> Panel:
     ):
         if code:
             blocks += [Text((title,)), Preformatted(code)]
-    return Panel("Code", tuple(blocks))
+    whose = f"For {parts.race.verdict.chosen}, the best on the validation part."
+    return Panel("Code", (Text((whose,)), *blocks))
 
 
 def _candidates(parts: PageParts) -> Panel:
