@@ -1,9 +1,13 @@
 """Share of the processors that busy processes get, and its use in an estimate."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from posenc.workbench import processor_share
 from posenc.workbench.progress import CostEstimate
+from posenc.workbench.studies.shared import study_page
 
 pytestmark = pytest.mark.bare
 
@@ -29,3 +33,26 @@ def test_the_share_is_that_of_as_many_processes_as_there_are_runs(monkeypatch: p
     one, more = (CostEstimate(seconds=60.0, memory_bytes=1, runs=runs) for runs in (1, 6))
     assert processor_share.with_present_load(one, 2).busy_seconds == pytest.approx(120.0)
     assert processor_share.with_present_load(more, 2).busy_seconds == pytest.approx(150.0)
+
+
+def test_one_thread_is_used_within_and_the_number_before_it_after() -> None:
+    before, seen = torch.get_num_threads(), list[int]()
+
+    @processor_share.one_thread()
+    def broken() -> None:
+        seen.append(torch.get_num_threads())
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        broken()
+    assert seen == [1]
+    assert torch.get_num_threads() == before
+
+
+def test_a_page_is_drawn_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(study_page.planning, "panels_of", lambda *_: seen.append(torch.get_num_threads()) or 1 / 0)
+    study = SimpleNamespace(page_data=lambda *_: None)
+    with pytest.raises(ZeroDivisionError):
+        study_page.html(study, None, None, [], {})  # type: ignore[arg-type]
+    assert seen == [1]

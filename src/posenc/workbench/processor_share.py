@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 
 import msgspec
 import torch
@@ -17,6 +19,21 @@ SIDE = 192
 """Side of the matrices that the busy threads multiply. torch holds no lock of Python meanwhile."""
 SHORT_SECONDS = 5.0
 """Estimates below this are given for free processors."""
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch use one thread: several wait for each other where other programs use the processors.
+
+    Yields:
+        Nothing; the number of threads is as before afterwards.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def available_cores(processes: int, seconds: float = MEASURED_SECONDS) -> float:
@@ -38,20 +55,18 @@ def available_cores(processes: int, seconds: float = MEASURED_SECONDS) -> float:
         while not over.is_set():
             torch.mm(factor, factor)
 
-    threads_before = torch.get_num_threads()
-    torch.set_num_threads(1)
     threads = [threading.Thread(target=multiply, daemon=True) for _ in range(processes)]
-    try:
-        began, spent = time.perf_counter(), time.process_time()
-        for thread in threads:
-            thread.start()
-        over.wait(seconds)
-        used = (time.process_time() - spent) / (time.perf_counter() - began)
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-        torch.set_num_threads(threads_before)
+    with one_thread():
+        try:
+            began, spent = time.perf_counter(), time.process_time()
+            for thread in threads:
+                thread.start()
+            over.wait(seconds)
+            used = (time.process_time() - spent) / (time.perf_counter() - began)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
     return min(max(used, 0.05), float(processes))
 
 

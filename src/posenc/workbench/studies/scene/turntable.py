@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.processor_share import one_thread
 from posenc.workbench.progress import format_duration
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
@@ -54,12 +55,10 @@ def render(model: nn.Module, scene: Scene, folder: Path, side: int) -> Iterator[
     views = scenes.turntable(scene, FRAMES, side)
     missing = [number for number in range(FRAMES) if not (folder / f"{number}.npy").exists()]
     began = last = time.monotonic()
-    threads = torch.get_num_threads()
     for made, number in enumerate(missing, 1):
         content = io.BytesIO()
-        torch.set_num_threads(1)  # Several threads wait for each other where other programs use the processors.
-        np.save(content, _frame(model, scene, views.take([number])))
-        torch.set_num_threads(threads)
+        with one_thread():
+            np.save(content, _frame(model, scene, views.take([number])))
         write_whole(folder / f"{number}.npy", content.getvalue())
         now, left = time.monotonic(), len(missing) - made
         if now - last >= PROGRESS_SECONDS or not left:

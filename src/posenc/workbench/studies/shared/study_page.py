@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from posenc.version import __version__
 from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.processor_share import one_thread
 from posenc.workbench.provenance import git_state, now
 from posenc.workbench.report.calls_panel import calls_panel
 from posenc.workbench.report.claims_by_paper import publication_heading
@@ -87,6 +88,7 @@ def live(study: Study, request: Request, store: Store, specs: Sequence[RunSpec])
     return LivePage(page_file.folder(store) / f"{name}.html", blank, draw, snapshots)
 
 
+@one_thread()
 def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> str:
     """Draw the page from the finished runs.
 
