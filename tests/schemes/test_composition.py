@@ -325,6 +325,7 @@ def test_layers_with_an_end_and_with_schemes_of_their_own():
     assert layers(NoPE(), repeat=False, rest=peg)(1) is peg
 
 
+@pytest.mark.bare
 @pytest.mark.parametrize("kind", [Sum, Concat])
 def test_one_scheme_in_place_of_a_list_is_a_sentence(kind: type[Sum] | type[Concat]) -> None:
     with pytest.raises(ValueError, match="takes its schemes as one list; got one scheme"):
