@@ -22,6 +22,7 @@ def benchmark(monkeypatch) -> ModuleType:
     return module
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch Geometric's own, at its first import
 def test_small_graphs_are_measured_beside_scipy(benchmark: ModuleType) -> None:
     found = benchmark.eigenvectors(benchmark.lattice(5, 7), 1)
     assert found["residual"] < 1e-6

@@ -1,6 +1,7 @@
 """Share of the processors that busy processes get, and its use in an estimate."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -52,7 +53,8 @@ def test_one_thread_is_used_within_and_the_number_before_it_after() -> None:
 def test_a_page_is_drawn_with_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     monkeypatch.setattr(study_page.planning, "panels_of", lambda *_: seen.append(torch.get_num_threads()) or 1 / 0)
-    study = SimpleNamespace(page_data=lambda *_: None)
+    study: Any = SimpleNamespace(page_data=lambda *_: None)
+    nothing: Any = None
     with pytest.raises(ZeroDivisionError):
-        study_page.html(study, None, None, [], {})  # type: ignore[arg-type]
+        study_page.html(study, nothing, nothing, [], {})
     assert seen == [1]

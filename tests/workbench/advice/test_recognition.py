@@ -1,4 +1,4 @@
-"""What a path is read as, what is refused with one sentence, budgets, and the candidates of each kind."""
+"""Recognition of data by path, refusals in one sentence, budgets, and the candidates of each kind of data."""
 
 from __future__ import annotations
 

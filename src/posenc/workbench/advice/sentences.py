@@ -96,7 +96,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _more(race: Race) -> str:
-    """What would decide it: time, or data."""
+    """Sentence on what would decide a comparison: more time, or more data."""
     more = race.verdict.seconds_more
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."

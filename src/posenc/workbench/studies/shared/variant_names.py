@@ -1,4 +1,4 @@
-"""What the names of variants on a page stand for: the encodings in their calls, each in one sentence."""
+"""Table of the variants of a page with their encodings, each in one sentence."""
 
 from __future__ import annotations
 
