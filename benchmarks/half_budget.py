@@ -2,10 +2,10 @@
 
     python benchmarks/half_budget.py
 
-The scores are those of results/gridpe-quick.csv (4 epochs, the budget B), gridpe-quick-epochs-2.csv (B/2) and
-gridpe-quick-epochs-16.csv (4 B). For all pairs of variants that have the three, it counts what the 95% interval alone
-states, what the rule states (docs/own-data.md), and what a fourth condition would leave of that: a difference of at
-least half of the smaller of the two gains from B/2 to B. Nothing is trained.
+The scores are those of results/gridpe-quick.csv (4 epochs, the budget B) and, in results/other-budgets,
+gridpe-quick-epochs-2.csv (B/2) and gridpe-quick-epochs-16.csv (4 B). For all pairs of variants that have the three, it
+counts what the 95% interval alone states, what the rule states (docs/own-data.md), and what a fourth condition would
+leave of that: a difference of at least half of the smaller of the two gains from B/2 to B. Nothing is trained.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from posenc.measure.budget_comparison import Scores, ScoreScale, compare_budgets
 from posenc.measure.statistics import mean, paired_difference
 
 RESULTS = Path(__file__).parents[1] / "results"
+FULL, HALF, LATER = "gridpe-quick", "other-budgets/gridpe-quick-epochs-2", "other-budgets/gridpe-quick-epochs-16"
 METRIC, CONDITION, CONTROL, CLASSES = "accuracy", "main", "nope", 10
 SHARE = 0.5
 """Share of the smaller gain that a difference has to reach in the fourth condition."""
@@ -36,7 +37,7 @@ def scores(name: str) -> dict[str, dict[int, float]]:
 
 
 def main() -> int:
-    full, half, later = (scores(f"gridpe-quick{end}.csv") for end in ("", "-epochs-2", "-epochs-16"))
+    full, half, later = (scores(f"{name}.csv") for name in (FULL, HALF, LATER))
     scale = ScoreScale(higher=True, chance=1 / CLASSES, bounds=(0.0, 1.0))
     counts: dict[str, Counter[str]] = {rule: Counter() for rule in ("interval alone", "rule", "fourth condition")}
     for a, b in combinations(sorted(full.keys() & half.keys() & later.keys()), 2):
