@@ -53,6 +53,19 @@ def test_a_lead_that_the_last_doubling_halved_is_not_stated() -> None:
     assert found.reason == "still changing"
 
 
+def test_a_difference_far_below_what_both_still_gain_is_not_stated() -> None:
+    """On 10,000 images an order after 4 epochs, whose interval excluded 0 at both budgets, was reversed after 16."""
+    near = (-0.009, 0.0, 0.009)
+    found = compare_budgets(model(0.75, 0.800), model(0.765, 0.813, near), ACCURACY)
+    assert found.difference.below(0)
+    assert found.projected < 0
+    assert found.reason == "still learning"
+    assert compare_budgets(model(0.75, 0.800), model(0.765, 0.825, near), ACCURACY).stated, "more than a third of 0.05"
+    assert compare_budgets(model(0.80, 0.800), model(0.815, 0.813, near), ACCURACY).stated, "they gain no more"
+    scale = ScoreScale(higher=False)
+    assert compare_budgets(model(0.25, 0.200), model(0.235, 0.187, near), scale).reason == "still learning"
+
+
 def test_a_model_at_chance_has_no_verdict_unless_it_is_a_control() -> None:
     fast = model(0.80, 0.944)
     assert compare_budgets(fast, model(0.50, 0.51, OTHER), ACCURACY).reason == "at chance"

@@ -35,9 +35,10 @@ REASONS: dict[Reason, str] = {
     "interval contains 0": "the interval contains 0",
     "no half budget": "no runs with half the steps",
     "still changing": "the difference still changes",
+    "still learning": "both still gain more than three times their difference",
 }
 """Reason for not stating a difference, in words."""
-MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing"})
+MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing", "still learning"})
 """Reasons that a larger budget may remove."""
 UNDECIDED = "cannot be told yet"
 

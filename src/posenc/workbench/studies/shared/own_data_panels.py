@@ -21,10 +21,11 @@ from posenc.workbench.tables.metric_bounds import metric_bounds
 DIFFERENCES_TITLE = "Differences between variants"
 RULE = (
     "Each variant was trained with the full number of steps and again with half of it. The sign of a difference is "
-    "stated if three things hold. The 95% interval at the full budget excludes 0. Twice the difference at the full "
+    "stated if four things hold. The 95% interval at the full budget excludes 0. Twice the difference at the full "
     "budget minus the difference at half the budget has the same sign (column: projected). Both variants are above "
     "chance at half the budget; a control that stays at chance counts as finished, and its own change is 0 in the "
-    "projected difference. The intervals are not corrected for multiple comparisons."
+    "projected difference. The difference is at least a third of what the one that gained less gained from half to the "
+    "full budget. The intervals are not corrected for multiple comparisons."
 )
 SPLIT_BY_SEED = (
     "Every seed has other held-out items, so the interval is that of Nadeau and Bengio (2003): the variance of the "
