@@ -24,10 +24,10 @@ def benchmark() -> ModuleType:
 
 
 def test_a_race_without_a_difference_names_nobody_and_one_with_a_large_one_names_it(benchmark) -> None:
-    null, large = (benchmark.outcomes(gap, False, 6) for gap in (0, 8))
+    null, large = (benchmark.outcomes(gap, False, far, 6) for gap, far in ((0, False), (8, True)))
     assert null["named_alone"] <= 1
     assert large["better_named_alone"] >= 5
-    assert benchmark.failures([{**null, "named_alone": 6}]) == ["null, equal noise"]
+    assert benchmark.failures([{**null, "named_alone": 6}]) == ["gap 0, equal noise, others as good as the second"]
 
 
 def test_a_replay_sees_what_it_would_have_trained(benchmark, tmp_path: Path) -> None:

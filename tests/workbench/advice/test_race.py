@@ -14,7 +14,7 @@ from posenc.workbench.advice.advise import _with_an_encoding
 from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
 from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
-from posenc.workbench.advice.sentences import Scale, recommendation
+from posenc.workbench.advice.sentences import Scale, recommendation, stop_sentence
 from posenc.workbench.advice.verdict import verdict_of
 
 pytestmark = pytest.mark.bare
@@ -101,6 +101,31 @@ def test_one_candidate_that_is_better_is_named_with_the_next_one() -> None:
     assert race.verdict.gaps["poor"].above(0.2)
 
 
+def test_a_candidate_is_named_by_intervals_that_need_no_correction_for_their_number() -> None:
+    """Ten further candidates that are far below widen no interval of the comparison with the second."""
+    draws = [np.random.default_rng(seed).normal(0, 0.03, 12) for seed in range(5)]
+    test = {"a": {s: 0.8 + float(d[0]) for s, d in enumerate(draws)}}
+    test["b"] = {s: 0.755 + float(d[1]) for s, d in enumerate(draws)}
+    test |= {f"far{i}": {s: 0.2 + float(d[i]) for s, d in enumerate(draws)} for i in range(2, 12)}
+    answer = verdict_of(test, "a", worst=0.2, ratio=0.0, level=0.95, seconds_of_a_seed=10.0)
+    assert (answer.kind, answer.next, answer.gaps["b"].level) == ("best", "b", 0.8)
+    assert answer.gaps["b"].above(0)
+    other = verdict_of(test, "b", worst=0.2, ratio=0.0, level=0.95, seconds_of_a_seed=10.0)
+    assert other.kind == "undecided"
+
+
+def test_a_race_that_ends_with_time_left_says_what_the_next_rung_takes() -> None:
+    left = iter((60.0, 12.0, 12.0))
+    race = run_race(list(MEANS), trainer(), RacePlan(), lambda: next(left))
+    assert race is not None
+    assert race.stopped == "time"
+    assert race.next_seconds > race.left == 12.0
+    assert stop_sentence(race).startswith("The race ended with 12 s left, because the next rung takes about ")
+    whole = run_race(list(MEANS), trainer(), RacePlan())
+    assert whole is not None
+    assert stop_sentence(whole) == ""
+
+
 def test_without_a_held_out_part_other_seeds_test_than_choose() -> None:
     asked: list = []
     race = run_race(list(MEANS), trainer(asked=asked), RacePlan(rungs=FRESH_RUNGS, fresh=True))
@@ -178,7 +203,7 @@ def test_two_seeds_do_not_say_that_more_of_them_decide_nothing() -> None:
     assert few.seconds_more is not None
 
 
-@pytest.mark.parametrize(("apart", "kind"), [(0.2, "best"), (0.0, "equal"), (0.06, "undecided")])
+@pytest.mark.parametrize(("apart", "kind"), [(0.2, "best"), (0.0, "equal"), (0.02, "undecided")])
 def test_small_differences_are_told_from_undecided_ones(apart: float, kind: str) -> None:
     noise = 0.002 if kind == "equal" else 0.05
     draws = [np.random.default_rng(seed).normal(0, noise, 2) for seed in range(5)]

@@ -21,7 +21,13 @@ from posenc.workbench.advice.kinds import Candidate, Kind
 from posenc.workbench.advice.page import PageParts, write_advice
 from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RacePlan, Rung, Score, run_race
 from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
-from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, reference_sentences
+from posenc.workbench.advice.sentences import (
+    Scale,
+    control_sentence,
+    recommendation,
+    reference_sentences,
+    stop_sentence,
+)
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
 from posenc.workbench.processor_share import available_cores
 from posenc.workbench.progress import format_duration
@@ -301,7 +307,7 @@ def _answered(
     calls = tuple(stored.timing.get("calls", ()))
     sentences = [recommendation(race, scale)]
     sentences += [control_sentence(race, trainer.candidates, scale, plan.validation_ratio)]
-    sentences += reference_sentences(references, race, scale, plan.test_ratio)
+    sentences += [*reference_sentences(references, race, scale, plan.test_ratio), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:

@@ -11,7 +11,7 @@ from posenc.measure.statistics import mean
 from posenc.workbench.advice.race import Look, Race, Score
 from posenc.workbench.advice.sentences import Scale, look_sentences, rung_words
 from posenc.workbench.advice.trainer import StudyTrainer
-from posenc.workbench.advice.verdict import MARGIN, Verdict
+from posenc.workbench.advice.verdict import MARGIN, NAMING_LEVEL, Verdict
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import (
@@ -177,11 +177,14 @@ def _test(parts: PageParts) -> Panel:
         for name, seeds in parts.references.items()
         if len(seeds) > 1
     ]
+    hold = (
+        f"{verdict.chosen} is named alone because each interval of {NAMING_LEVEL:.0%} lies above 0"
+        if verdict.kind == "best"
+        else "The intervals hold together (95%, Bonferroni)"
+    )
     note = (
-        f"{verdict.seeds} seeds. The intervals hold together (Bonferroni), with the variance of Nadeau and Bengio "
-        f"(2003) where each seed has another split. Differences up to {MARGIN:.0%} of the distance from the worst "
-        "candidate "
-        "count as small."
+        f"{verdict.seeds} seeds. {hold}; with the variance of Nadeau and Bengio (2003) where each seed has another "
+        f"split. Differences up to {MARGIN:.0%} of the distance from the worst candidate count as small."
     )
     columns = ("candidate", f"{scale.metric.name}", f"{verdict.chosen} is better by", "result")
     table = Table("Scores on the test part", columns, tuple(rows), note)

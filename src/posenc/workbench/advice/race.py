@@ -154,12 +154,16 @@ class Race:
         survivors: Candidates of the last comparison.
         verdict: The answer, from the test part.
         stopped: Reason for the end: "time", or "" after the last rung.
+        next_seconds: Predicted time of the rung for which no time was left; 0 without one.
+        left: Time that was left then.
     """
 
     looks: Sequence[Look]
     survivors: Sequence[str]
     verdict: Verdict
     stopped: str = ""
+    next_seconds: float = 0.0
+    left: float = 0.0
 
 
 def run_race(
@@ -177,7 +181,7 @@ def run_race(
         The race; None if the time did not suffice for two seeds of the first rung.
     """
     looks: list[Look] = []
-    racing, rung, stopped = list(candidates), plan.rungs[0], ""
+    racing, rung, stopped, next_seconds, left = list(candidates), plan.rungs[0], "", 0.0, 0.0
     while True:
         scores = train(racing, rung)
         look = _compared(racing, scores, rung, plan)
@@ -189,15 +193,21 @@ def run_race(
         if look.rung.seeds < rung.seeds:
             stopped = "time"
             break
-        following = _next_rung(look, racing, plan, remaining())
+        left = remaining()
+        following = _next_rung(look, racing, plan, left)
         if following is None:
-            stopped = "" if _is_last(rung, plan) or _is_decided(look, racing, plan) else "time"
+            wanted = _wanted(look, racing, plan)
+            stopped = "time" if wanted else ""
+            next_seconds = _seconds(look, racing, wanted[0], plan) if wanted else 0.0
             break
         rung = following
     if not looks:
         return None
     survivors = [name for name in looks[-1].scores if name not in looks[-1].dropped]
-    return Race(looks=looks, survivors=survivors, verdict=_verdict(looks, survivors, plan), stopped=stopped)
+    return Race(
+        looks=looks, survivors=survivors, verdict=_verdict(looks, survivors, plan), stopped=stopped,
+        next_seconds=next_seconds, left=left,
+    )  # fmt: skip
 
 
 def _compared(racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan) -> Look | None:
@@ -227,10 +237,6 @@ def _stays_worse(scores: Scores, name: str, leader: str, gap: float) -> bool:
     return 2 * gap - earlier < 0
 
 
-def _is_last(rung: Rung, plan: RacePlan) -> bool:
-    return rung == plan.rungs[-1]
-
-
 def _is_decided(look: Look, racing: Sequence[str], plan: RacePlan) -> bool:
     """True if only two candidates are left, and the validation part tells them apart with whole trainings."""
     return (
@@ -243,18 +249,21 @@ def _is_decided(look: Look, racing: Sequence[str], plan: RacePlan) -> bool:
 
 def _next_rung(look: Look, racing: Sequence[str], plan: RacePlan, seconds: float) -> Rung | None:
     """The next rung that the remaining time allows; None for the end."""
+    wanted = _wanted(look, racing, plan)
+    return next((rung for rung in wanted if _seconds(look, racing, rung, plan) <= seconds), None)
+
+
+def _wanted(look: Look, racing: Sequence[str], plan: RacePlan) -> list[Rung]:
+    """Rungs that may follow, the most wanted first; none if the race has ended or is decided."""
     present = look.rung
     if _is_decided(look, racing, plan):
-        return None
+        return []
     later = [rung for rung in plan.rungs if rung > present and rung.seeds >= present.seeds]
     last = plan.rungs[-1].seeds
     more = [present._replace(seeds=seeds) for seeds in (*MORE_SEEDS, last) if present.seeds < seeds <= last]
     if plan.fresh:  # the seeds that test come last, and nothing may prevent them
         more = [present._replace(seeds=last)] if present.seeds < last else []
-    for rung in (*later[:1], *more):
-        if _seconds(look, racing, rung, plan) <= seconds:
-            return rung
-    return None
+    return [*later[:1], *more]
 
 
 def _seconds(look: Look, racing: Sequence[str], rung: Rung, plan: RacePlan) -> float:
@@ -286,6 +295,6 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
         worst=worst,
         ratio=plan.test_ratio,
         level=plan.level,
-        seconds_of_a_seed=length * seconds / plan.processes,
+        seconds_of_a_seed=SAFETY * length * seconds / plan.processes,
         whole=last.rung.fraction == 1,
     )

@@ -10,10 +10,12 @@ from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
+from posenc.workbench.advice.verdict import NAMING_LEVEL
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
-MOST_NAMES = 6
+MOST_NAMES, LEAST_LEFT = 6, 10.0
+"""Names that a sentence lists; seconds that have to be left for a sentence on them."""
 
 
 class Scale(NamedTuple):
@@ -57,7 +59,8 @@ def recommendation(race: Race, scale: Scale) -> str:
         name, gap = verdict.next, verdict.gaps[verdict.next]
         return (
             f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
-            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)}."
+            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (an interval of {NAMING_LEVEL:.0%}: "
+            "two equal candidates would be told apart in at most one of five such races)."
         )
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
@@ -100,7 +103,25 @@ def _more(race: Race) -> str:
     more = race.verdict.seconds_more
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
+    more = max(more, race.next_seconds - race.left)
     return f"about {format_duration(more)} more may decide it (a larger --budget goes on from here)."
+
+
+def stop_sentence(race: Race) -> str:
+    """Sentence on a race that ended with time left; "" for another one.
+
+    Args:
+        race: The race.
+
+    Returns:
+        The sentence.
+    """
+    if not race.next_seconds or race.left < LEAST_LEFT:
+        return ""
+    return (
+        f"The race ended with {format_duration(race.left)} left, because the next rung takes about "
+        f"{format_duration(race.next_seconds)}."
+    )
 
 
 def control_sentence(race: Race, candidates: Mapping[str, Candidate], scale: Scale, ratio: float) -> str:

@@ -1,4 +1,13 @@
-"""Answer of a race from scores on the test part: one candidate, several that do not differ, or not decided."""
+"""Answer of a race from scores on the test part: one candidate, several that do not differ, or not decided.
+
+One candidate is named alone if each of its differences from the others is above 0 in its own interval of 80%. This
+states that it is better than all others, which is false as soon as one of them is as good. The comparison with that one
+errs in one of ten races, so the intervals need no correction for their number (intersection-union test). It errs in up
+to one of five if the scores by which it was chosen and those of the test part have the same errors.
+
+References:
+    Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, 295-300.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +23,8 @@ FEWEST_SEEDS = 3
 """Seeds of whole trainings that an answer needs."""
 ENOUGH_SEEDS = 10
 """Seeds of the longest race. With fewer it is not said that more seeds cannot decide."""
+NAMING_LEVEL = 0.8
+"""Coverage of each interval that has to lie above 0 for a candidate to be named alone."""
 MARGIN = 0.1
 """Differences up to this share of the distance from the worst candidate to the chosen one are small."""
 
@@ -29,7 +40,7 @@ class Verdict:
         others: Candidates that the test part does not tell apart from it, the best first.
         means: Candidate to its mean score on the test part; empty if no seed was left to test.
         gaps: Candidate to the difference of the chosen one from it on the test part, positive if the chosen is better.
-            The intervals hold together.
+            The intervals hold together. If the chosen one is named alone, each has the coverage ``NAMING_LEVEL``.
         largest: Largest difference between the chosen one and ``others`` that the intervals allow; nan without one.
         seconds_more: Time after which it may be decided; None if more seeds cannot decide it.
         seeds: Number of seeds of the comparison.
@@ -72,7 +83,7 @@ def verdict_of(
         chosen: The candidate that the validation part has chosen.
         worst: Smallest mean score of all candidates of the race.
         ratio: Test items over training items, if each seed has another split; otherwise 0.
-        level: Coverage of all intervals together (Bonferroni).
+        level: Coverage of all intervals together (Bonferroni), if none is named alone.
         seconds_of_a_seed: Time of one more seed of all candidates, each with the whole training.
         whole: False if the trainings are shorter than usual. Nothing is decided then, because encodings that lead after
             a short training are often overtaken.
@@ -95,12 +106,13 @@ def verdict_of(
     each_level = 1 - (1 - level) / max(1, len(test) - 1)
     below = paired_gaps(test, chosen, ratio=ratio, level=each_level)
     gaps = {name: negated(gap) for name, gap in below.items()}
+    narrow = {name: negated(gap) for name, gap in paired_gaps(test, chosen, ratio=ratio, level=NAMING_LEVEL).items()}
     close = sorted((name for name, gap in gaps.items() if not gap.above(0)), key=lambda name: -means[name])
     parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
     if not whole:
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
-    if not close:
-        return Verdict(kind="best", **parts)
+    if all(gap.above(0) for gap in narrow.values()):
+        return Verdict(kind="best", **{**parts, "gaps": narrow, "others": ()})
     if any(gaps[name].below(0) for name in close):  # the two parts disagree
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     largest = max(max(abs(gaps[name].low), abs(gaps[name].high)) for name in close)
