@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 from posenc.cli import index, scheme_questions
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
+from posenc.cli.terminal import refuse_device
 from posenc.cli.workbench import Changes
-from posenc.workbench.request_checks import READING_OPTIONS, refuse_folder
+from posenc.workbench.request_checks import READING_OPTIONS, refuse_device_name, refuse_folder
 
 
 def advise(
@@ -21,6 +22,8 @@ def advise(
     study: str | None = None,
     changes: Changes = (),
     jobs: int | None = None,
+    device: str = "cpu",
+    on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
     out: Path = Path("runs"),
     explain: bool = False,
     axes: int | None = None,
@@ -67,6 +70,8 @@ def advise(
         study: Name of the study that reads your data, where several do. Default: found by names and headers.
         changes: A setting of the quick preset of the study and its new value; repeat the flag for more settings.
         jobs: Trainings at the same time. Default: one per core.
+        device: cpu, cuda or cuda:N.
+        on: Engine that trains: local, ray, ray=ADDRESS, slurm or slurm=PARTITION. Time in its queue counts.
         out: The store: folder of results, checkpoints and pages.
         explain: List schemes by their claims, and train nothing. In a terminal it asks questions.
         axes: With --explain: number of axes of the positions.
@@ -90,6 +95,7 @@ def advise(
     wanted = scheme_questions.Wanted(axes, unbounded, relative, cache, mask)
     if explain:
         given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
+        given |= {"--device": None if device == "cpu" else device, "--on": None if on == "local" else on}
         if unread := [flag for flag, value in given.items() if value is not None]:
             raise ValueError(f"--explain trains nothing, so {', '.join(unread)} has no use here. Leave it out.")
         return _explain(path, wanted)
@@ -102,9 +108,13 @@ def advise(
     refuse_folder(out, "--out")
     stated = {name: value for name, value in locals().items() if name in READING_OPTIONS and value is not None}
     stated.pop("target", None)
+    refuse_device_name(device)
+    if on == "local":  # A worker has the device, not this machine.
+        refuse_device(device)
     from posenc.workbench.advice.advise import advise as give_advice
 
     options: dict[str, Any] = {"budget": budget, "question": question, "study": study, "out": out, "jobs": jobs}
+    options |= {"device": device, "executor": on}
     advice = give_advice(path, target=target, reading=stated, changes=changes_by_name(changes), **options)
     print(advice)
     print(advice.path)

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from posenc.workbench import request_checks, studies
-from posenc.workbench.executors.engines import EngineRequest, engine_request
 from posenc.workbench.given_graphs import write_given_graphs
 from posenc.workbench.progress import ConsentError, CostEstimate
-from posenc.workbench.request_execution import execute_request, report_request, store_of_report
+from posenc.workbench.request_execution import engine_of, execute_request, report_request, store_of_report
 from posenc.workbench.request_options import SchemeOfRun, names_of, rates_of_call, request_of_call, seeds_of_call
 from posenc.workbench.runner import Executor
 from posenc.workbench.storage import selected_results
@@ -157,7 +156,7 @@ def run(
         definition, preset, source=source, panels=panels, schemes=schemes, data=data, others=others
     )
     options: dict[str, Any] = {"tensorboard": None if tensorboard is None else Path(tensorboard)}
-    options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": _engine(executor, device)}
+    options |= {"jobs": jobs, "retrain_changed": retrain_changed, "engine": engine_of(executor, device)}
     return _execute(definition, request, out, options, yes=yes)
 
 
@@ -195,18 +194,6 @@ def _source_path(study: str, source: Any, out: str | Path, jobs: int | None) -> 
             "nodes.csv."
         )
     return write_given_graphs(study, list(source), Path(out))
-
-
-def _engine(executor: str | Executor, device: str) -> EngineRequest | Executor | None:
-    """Engine of a text; an executor is returned as it is. None for this machine."""
-    if not isinstance(executor, str):
-        if executor is not None and not isinstance(executor, Executor):
-            raise ValueError(
-                f"an executor is the name of an engine, as executor='local', 'ray' or 'slurm', or an object with a "
-                f"method run(specs, store_root, emit); got {executor!r}. For the number of runs at a time write jobs=2."
-            )
-        return executor
-    return engine_request(executor, runs_per_job=None, options=(), device=device)
 
 
 def _consent(estimate: CostEstimate, *, yes: bool) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from posenc.workbench import runner
-from posenc.workbench.executors.engines import EngineExecutor, EngineRequest, engine_executor
+from posenc.workbench.executors.engines import EngineExecutor, EngineRequest, engine_executor, engine_request
 from posenc.workbench.processor_share import with_present_load
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.provenance import cores
@@ -102,6 +102,29 @@ def execute_request(
     _render_after(study, request, store, shown, {spec.identity: sentence for spec, sentence in report.failed})
     options: dict[str, Any] = {"path": path, "verdict": verdict, "exit_code": report.exit_code or status}
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
+
+
+def engine_of(executor: str | runner.Executor, device: str) -> EngineRequest | runner.Executor | None:
+    """Read the engine of a call from Python.
+
+    Args:
+        executor: "local", "ray", "ray=ADDRESS", "slurm" or "slurm=PARTITION"; an executor is returned as it is.
+        device: PyTorch device of the runs.
+
+    Returns:
+        The engine; None for this machine.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if not isinstance(executor, str):
+        if executor is not None and not isinstance(executor, runner.Executor):
+            raise ValueError(
+                f"an executor is the name of an engine, as executor='local', 'ray' or 'slurm', or an object with a "
+                f"method run(specs, store_root, emit); got {executor!r}. For the number of runs at a time write jobs=2."
+            )
+        return executor
+    return engine_request(executor, runs_per_job=None, options=(), device=device)
 
 
 def executor_of(

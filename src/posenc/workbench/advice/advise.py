@@ -29,10 +29,13 @@ from posenc.workbench.advice.sentences import (
     stop_sentence,
 )
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
+from posenc.workbench.executors.engines import EngineExecutor
+from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
 from posenc.workbench.progress import format_duration
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.number_format import count
+from posenc.workbench.request_execution import engine_of, executor_of
 from posenc.workbench.request_options import PAGE_PACKAGES
 from posenc.workbench.storage.provisional_store import provisional_store
 from posenc.workbench.storage.store import Store
@@ -96,6 +99,8 @@ def advise(
     changes: Mapping[str, Any] | None = None,
     out: str | Path = "runs",
     jobs: int | None = None,
+    device: str = "cpu",
+    executor: str | runner.Executor = "local",
 ) -> Advice:
     """Compare encodings on your data within a time, and recommend one.
 
@@ -114,6 +119,8 @@ def advise(
         changes: Settings of the quick preset of the study with other values. Default: none.
         out: The store.
         jobs: Trainings at the same time. Default: one per core.
+        device: PyTorch device, such as "cuda".
+        executor: Engine that trains, "local", "ray" or "slurm", or an executor. Time in its queue counts.
 
     Returns:
         The advice with its page.
@@ -139,16 +146,20 @@ def advise(
     found = recognize(Path(source), study, target, options.get("labels"))
     trainer = _trainer(found, question, options, changes or {})
     print(found.sentence, flush=True)
-    processes = jobs or cores()
-    trainer.executor, trainer.deadline = runner.pick("cpu", processes), deadline
+    place = executor_of(trainer.study, engine_of(executor, device), jobs)
+    processes = jobs or (cores() if place or device == "cpu" else 1)
+    trainer.executor, trainer.deadline = place or runner.pick(device, processes), deadline
     with provisional_store(Path(out)) as proposed:
         fit = fitting(trainer, proposed.store)
         plan = _plan(found.kind, fit.settings, processes)
         deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
         chosen, plan = _fitted(trainer, proposed.store, fit, plan, (seconds, deadline))
         _announce(found.kind, trainer, fit, chosen, question)
-        for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
+        first = trainer.specs(proposed.store, chosen[0], plan.rungs[0])
+        for line in trainer.study.remarks(proposed.store, first):
             print(line)
+        if isinstance(place, EngineExecutor):
+            place.prepare(first, proposed.store.root)  # before anything is queued
         store = proposed.accept()
     race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
     if race is None:
@@ -200,7 +211,8 @@ def _fitted(
     """
     budget, deadline = time
     each, fixed = _cost(trainer, store, fit.candidates)
-    each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+    if isinstance(trainer.executor, Local):
+        each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
     plan = replace(plan, fixed=fixed)
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - START_SECONDS
     room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
