@@ -1,5 +1,7 @@
 """The grid-cell study: its answer and its claims on made-up numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from posenc.workbench import studies
@@ -80,3 +82,18 @@ def test_the_answer_is_that_of_the_simplex_form_against_the_model_s_own_encoding
     assert answer(grid_merge=simplex, nope=own).startswith("Yes for the ViT: grid-merge against nope")
     assert answer(gridpe=(0.9,), learned=(0.8,)).startswith("Inconclusive for the ViT: gridpe against learned")
     assert answer(gridpe=simplex).startswith("No answer yet for the ViT: this needs a grid-cell encoding and one of")
+
+
+def test_at_a_length_whose_order_does_not_last_no_encoding_is_called_the_best():
+    preset = STUDY.presets["quick"]
+
+    def still(condition="main", **changes):
+        data = SimpleNamespace(preset=preset, request=studies.Request(preset="quick", changes=changes))
+        return claims._still_learning(data, condition)
+
+    assert still()
+    assert not still(conditions.PVT)
+    assert not still(epochs=16)
+    said = claims._highest({"gridpe": {0: 0.8, 1: 0.82}, "nope": {0: 0.7, 1: 0.72}}, "ViT")
+    assert said.startswith("Best for the ViT: cannot be told")
+    assert said.endswith("Highest now: gridpe, accuracy 0.810; without an encoding: 0.710.")
