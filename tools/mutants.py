@@ -74,7 +74,9 @@ def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outco
     """
     examples, ids, own = covered.examples(mutant), covered.tests(mutant), mutant.file.startswith("schemes/")
     if stage == TESTS:
-        return execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS) if ids else ALIVE
+        return (
+            execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS) if ids else ALIVE
+        )
     first = 1 if own else 2
     some = (examples[:first], examples[first:MOST], (), examples[:1])[stage]
     work = execution.guarded(lambda: execution.contract(mutant, some, late=stage == LAST))
@@ -139,7 +141,9 @@ def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[
         outcome = execute(mutant, covered, stage)
         row[field] = {**outcome, "stage": stage}
         spent = time.monotonic() - start
-        print(f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]} | {row['id']} ({spent:.1f} s)", flush=True)
+        print(
+            f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]} | {row['id']} ({spent:.1f} s)", flush=True
+        )
         write(path, results)
 
 
@@ -166,7 +170,9 @@ def faults() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=3600, help="time of this session (default 3600)")
-    parser.add_argument("--out", type=Path, default=RESULT, help="JSON file of results (default results/mutants-cpu.json)")
+    parser.add_argument(
+        "--out", type=Path, default=RESULT, help="JSON file of results (default results/mutants-cpu.json)"
+    )
     parser.add_argument("--again", action="store_true", help="test survivors again")
     parser.add_argument("--only", default="", help="only mutants whose identity contains this text")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")

@@ -23,6 +23,9 @@ EXAMPLES = 2
 KINDS, TESTS_OF_A_MUTANT = 3, 12
 """Numbers of schemes whose contract is run for a file that belongs to none, and of tests."""
 
+UNCHANGED, INITIAL = "tests/schemes/test_unchanged_values.py", ("__init__", "reset_parameters", "_reset_network")
+"""The test of defaults and initial values, which every constructor passes, and where such values are made."""
+
 Lines = dict[str, dict[str, list[str]]]
 
 
@@ -61,7 +64,8 @@ class CoverageMap:
             by_function.setdefault(each.partition("[")[0], []).append(each)
         turns = max(map(len, by_function.values()), default=0)
         spread = [ids[n] for n in range(turns) for ids in by_function.values() if n < len(ids)]
-        return spread[:TESTS_OF_A_MUTANT]
+        initial = mutant.name.endswith(INITIAL) or "." not in mutant.name
+        return [*([UNCHANGED] if initial else []), *spread[:TESTS_OF_A_MUTANT]]
 
     def _covering(self, lines: Lines, mutant: Mutant) -> set[str]:
         of_file = lines.get(mutant.file, {})

@@ -20,7 +20,8 @@ import signal
 import sys
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutation.operators import Mutant, mutated
@@ -129,8 +130,7 @@ def in_child(work: Callable[[], Outcome], seconds: float) -> Outcome:
 
 
 def _limit(seconds: float) -> None:
-    with open("/proc/self/statm") as file:
-        pages = int(file.read().split()[0])
+    pages = int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[0])
     size = pages * resource.getpagesize() + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 3))
@@ -164,7 +164,7 @@ def dependents(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _forget(names: Sequence[str] | frozenset[str]) -> None:
+def _forget(names: Iterable[str]) -> None:
     for name in names:
         if sys.modules.pop(name, None) is not None:
             parent, _, last = name.rpartition(".")

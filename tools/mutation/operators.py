@@ -40,11 +40,14 @@ COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.NotIn: (ast.In,),
 }
 MAPS = frozenset(
-    "abs neg sqrt rsqrt square exp log log1p log2 expm1 sin cos tanh sigmoid floor ceil round sign clamp clip flip sum "
-    "cumsum softmax relu logical_not conj detach double float long bool half to expand expand_as transpose unsqueeze "
-    "squeeze reshape view flatten contiguous masked_fill where neutral type_as clone sorted reversed tuple set int "
-    "min max".split()
-)
+    (
+        "abs", "neg", "sqrt", "rsqrt", "square", "exp", "log", "log1p", "log2", "expm1", "sin", "cos", "tanh",
+        "sigmoid", "floor", "ceil", "round", "sign", "clamp", "clip", "flip", "sum", "cumsum", "softmax", "relu",
+        "logical_not", "conj", "detach", "double", "float", "long", "bool", "half", "to", "expand", "expand_as",
+        "transpose", "unsqueeze", "squeeze", "reshape", "view", "flatten", "contiguous", "masked_fill", "where",
+        "neutral", "type_as", "clone", "sorted", "reversed", "tuple", "set", "int", "min", "max"
+    )
+)  # fmt: skip
 """Functions and methods that may be left out: ``x.abs()`` becomes ``x``, ``sorted(x)`` becomes ``x``."""
 MODULES = frozenset({"torch", "torch.linalg", "torch.nn", "nn", "math", "functional", "np", "dataclasses"})
 DESCRIBING = frozenset({"cite", "examples", "faults", "shown", "conventions", "__all__"})

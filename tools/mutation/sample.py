@@ -1,4 +1,4 @@
-"""Stratified random sample of mutants: by file and kind, with a fixed seed, so that a session continues the last one."""
+"""Stratified random sample of mutants: by file and kind, with a fixed seed."""
 
 from __future__ import annotations
 
