@@ -43,8 +43,14 @@ FAULTS = {
         execution.Fault("schemes/alibi.py", "slopes[h] * distance.abs()", "slopes[h] * distance"),
         "ALiBi|0",
     ),
-    "value sum of Shaw in bfloat16": (
-        execution.Fault("schemes/shaw.py", "weights.to(torch.promote_types(weights.dtype, torch.float32))", "weights"),
+    "value sum of Shaw rounded to bfloat16 after every fourth key": (  # scatter_add of torch on a CPU sums bfloat16 in float32
+        execution.Fault(
+            "schemes/shaw.py",
+            "total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)",
+            "row, total = self._row(pair).expand(weights.shape), total.to(weights.dtype)\n"
+            "        for n in range(0, row.shape[-1], 4):\n"
+            "            total = total.scatter_add(-1, row[..., n : n + 4], weights[..., n : n + 4])",
+        ),
         "Shaw|0",
     ),
     "<= for < in a window's mask": (
