@@ -43,7 +43,7 @@ FAULTS = {
         execution.Fault("schemes/alibi.py", "slopes[h] * distance.abs()", "slopes[h] * distance"),
         "ALiBi|0",
     ),
-    "value sum of Shaw rounded to bfloat16 after every fourth key": (  # scatter_add of torch on a CPU sums bfloat16 in float32
+    "value sum of Shaw rounded to bfloat16 after every fourth key": (  # torch sums bfloat16 wider by itself
         execution.Fault(
             "schemes/shaw.py",
             "total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)",
