@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from posenc.kernels import matrix_exponential
 from posenc.kernels.matrix_exponential import exponential, skew
 
 
@@ -31,3 +32,13 @@ def test_it_is_smooth_where_nothing_turns(size: int) -> None:
 def test_the_entries_stand_row_by_row() -> None:
     found = skew(torch.tensor([1.0, 2.0, 3.0]), 3)
     assert found.tolist() == [[0, 1, 2], [-1, 0, 3], [-2, -3, 0]]
+
+
+def test_the_series_near_zero_has_the_precision_of_float64():
+    """A mutant of the series was off by 7e-14, which no comparison of whole matrices saw."""
+    square = torch.linspace(1e-6, 0.999 * matrix_exponential.SMALL, 50, dtype=torch.float64)
+    t = square.sqrt()
+    cosine, sine, rest = matrix_exponential._cos_sinc(square)
+    expected = t.cos(), t.sin() / t, 2 * (t / 2).sin().square() / square
+    for found, wanted in zip((cosine, sine, rest), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-15)

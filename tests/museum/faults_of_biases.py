@@ -233,6 +233,16 @@ class TheFlexFormHasNoAbsoluteValue(ALiBi):
         return linear
 
 
+class TheFlexFormReadsMissingPositions(ALiBi):
+    """A mutant that survived: a pair with a class token had a bias in the FlexAttention form alone."""
+
+    caught_by = "definition.score_mod_equals_its_bias_and_mask"
+
+    def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
+        read, slopes = pair.reader(), self._slopes(q, pair).expand(q.shape[1])
+        return lambda score, b, h, i, j: score - slopes[h] * read(b, i, j)[0].abs()
+
+
 class DistancesAreRounded(ALiBi):
     """All real test positions once had the same fraction, so that their distances stayed whole."""
 

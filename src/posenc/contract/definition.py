@@ -142,9 +142,16 @@ def mask_equals_its_definition(case: Case) -> None:
 
 
 def score_mod_equals_its_bias_and_mask(case: Case) -> None:
-    """The form for FlexAttention, called on all indices at once, adds the bias and excludes what the mask excludes."""
+    """The form for FlexAttention, called on all indices at once, adds the bias and excludes what the mask excludes.
+
+    Two samples with different positions and some tokens without one are among the positions: a score_mod reads single
+    pairs, so that it finds the sample and the tokens without a position by code of its own.
+    """
     scheme = case.make()
-    for kind, pos in _places(case, scheme).items():
+    both = case.positions(batch=2)
+    placed = (torch.arange(both.count) + torch.arange(2)[:, None]) % 3 != 0  # other tokens in each sample
+    among = {"batched": both, "partly missing": dataclasses.replace(both, placed=placed)}
+    for kind, pos in (_places(case, scheme) | among).items():
         where = scheme.prepare(pos)
         q, k, _ = case.qkv(scheme)
         kept, pair = scheme.keep(case.x(), where), scheme.relate(where, where)

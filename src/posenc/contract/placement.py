@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from posenc.attention import attend_at
+from posenc.attention import attend_at, attend_with_weights
 from posenc.contract.case import Case, largest_difference, reordered, require
 from posenc.positions import Positions
 from posenc.scheme import Scheme
@@ -185,10 +185,15 @@ def moved_keys_are_as_if_made_there(case: Case) -> None:
 
 
 def backends_agree(case: Case) -> None:
+    """Attention is the same on its backends, and where it also returns the weights."""
     scheme, pos = case.make(), case.positions()
     eager = case.attend(scheme, pos, backend="eager")
     worst = largest_difference(case.attend(scheme, pos), eager)
     require(worst <= EXACT, f"backend 'auto' differs from 'eager' by {worst:.1e}.")
+    where, (q, k, v) = scheme.prepare(pos), case.qkv(scheme, pos.count)
+    kept, pair = scheme.keep(case.x(pos.count), where), scheme.relate(where, where)
+    worst = largest_difference(attend_with_weights(q, k, v, scheme, where, where, pair, kept=kept)[0], eager)
+    require(worst <= EXACT, f"attention that returns its weights differs from 'eager' by {worst:.1e}.")
 
 
 def _a_class_token_stays_out(case: Case, scheme: Scheme, pos: Positions) -> None:

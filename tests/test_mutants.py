@@ -1,0 +1,103 @@
+"""Mutation testing (tools/mutants.py): which changes there are, and what tests one."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
+
+import mutants as command
+from mutation import execution, page
+from mutation.operators import mutants, mutated
+from mutation.sample import sample
+
+pytestmark = pytest.mark.bare
+
+SOURCE = '''
+"""A docstring with 1 + 2."""
+import math
+
+def near(x: "int | None", size=4):
+    """Return x < 1."""
+    _refuse(x)
+    if x < 0:
+        raise ValueError(f"got {x + 1}, needs 3 - 2")
+    return x.abs() <= size if size > 0 else x[1:]
+'''
+
+
+def changes(kind: str) -> list[str]:
+    return [mutant.change for mutant in mutants(SOURCE, "near.py") if mutant.kind == kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("comparison", ["x.abs() <= size -> x.abs() < size", "x.abs() <= size -> x.abs() > size",
+                        "size > 0 -> size >= 0", "size > 0 -> size <= 0"]),
+        ("call", ["x.abs() -> x"]),
+        ("constant", ["4 -> 5", "4 -> 3", "0 -> 1", "0 -> -1"]),
+        ("index", ["1: -> :", "1 -> 2", "1 -> 0"]),
+        ("arithmetic", []),
+    ],
+)  # fmt: skip
+def test_values_are_changed_and_texts_are_not(kind, expected):
+    assert sorted(changes(kind)) == sorted(expected)
+
+
+def test_changes_of_refusals_have_a_kind_of_their_own():
+    found = changes("refusal")
+    assert {"_refuse(x) -> nothing", "x < 0 -> x <= 0", "x < 0 -> x >= 0"} < set(found)
+    assert any(change.startswith("raise ") for change in found)
+    assert not any("3 - 2" in change and "raise" not in change for change in found)
+
+
+def test_each_mutant_is_one_change_that_compiles():
+    plain = ast.unparse(ast.parse(SOURCE))
+    found = mutants(SOURCE, "near.py")
+    assert len({mutant.id for mutant in found}) == len(found)
+    texts = [ast.unparse(mutated(SOURCE, mutant.index)) for mutant in found]
+    assert plain not in texts
+    assert len({*texts}) >= len(texts) - 2  # a condition may be removed in two ways
+    for text in texts:
+        compile(text, "near.py", "exec")
+
+
+def test_the_sample_has_each_file_and_kind_in_proportion_and_is_always_the_same(monkeypatch):
+    monkeypatch.setattr("mutation.sample.CODE", 30)
+    monkeypatch.setattr("mutation.sample.REFUSALS", 4)
+    population = [each for name in "abc" for each in mutants(SOURCE, f"{name}.py")]
+    drawn = sample(population)
+    assert drawn == sample(list(population))
+    assert len(drawn) == len({mutant.id for mutant in drawn}) == 34
+    counts = [sum(mutant.file == f"{name}.py" for mutant in drawn) for name in "abc"]
+    assert max(counts) - min(counts) <= 3
+
+
+def test_modules_that_import_a_changed_one_are_imported_again():
+    found = execution.dependents("posenc.kernels.pairs")
+    assert {"posenc.kernels.pairs", "posenc.schemes.alibi", "posenc.attention", "posenc.contract.case"} <= found
+    assert "posenc.frequencies" not in found
+
+
+@pytest.mark.full
+def test_faults_that_once_passed_the_contract_are_found(capfd):
+    command.faults()
+    lines = capfd.readouterr().out.splitlines()
+    assert len(lines) == len(command.FAULTS) == 4
+    assert [line for line in lines if "killed, contract: " not in line] == []
+
+
+def test_every_survivor_has_a_reason_and_the_page_is_up_to_date():
+    results = command.read(command.RESULT)
+    said = page.reasons()
+    assert {verdict for verdict, _ in said.values()} <= {*page.VERDICTS}
+    assert tomllib.loads(page.REASONS.read_text(encoding="utf-8"))
+    tested = [row for row in results["mutants"] if row.get("after", row.get("before", {})).get("stage") == command.LAST]
+    assert [row["id"] for row in tested if page.is_alive(row) and row["id"] not in said] == []
+    assert command.PAGE.read_text(encoding="utf-8") == page.page(results)

@@ -1,0 +1,197 @@
+"""Mutation testing of the encodings: which small changes of their code does the contract, or a test, not find?
+
+    python tools/mutants.py --seconds 1800        continues the sample, and writes results/mutants-cpu.json
+    python tools/mutants.py --again               tests survivors once more, after a check was added
+    python tools/mutants.py --faults              applies four faults that once passed the contract
+    python tools/mutants.py --page                writes docs/mutants.md from the results
+
+Each mutant of the sample is tested by the contract (``posenc check``) of its scheme, or of three schemes that execute
+the changed statement where the file belongs to none, and then by the default tests that execute it. Why not a library:
+mutmut 3.8 leaves decorated functions out, and every hook of a scheme is decorated with ``override``; cosmic-ray 8.7
+writes each mutant to the file and starts a command for it, of which importing torch alone takes 3 seconds. Here one
+process imports torch and forks for each mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import hashlib
+import itertools
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mutation import coverage_map, execution
+from mutation.coverage_map import CoverageMap
+from mutation.operators import Mutant, mutants
+from mutation.page import page
+from mutation.sample import PACKAGE, ROOT, all_mutants, sample
+
+RESULT = ROOT / "results" / "mutants-cpu.json"
+PAGE = ROOT / "docs" / "mutants.md"
+MAP = ROOT / "build" / "mutants-map.json"
+CONTRACT_SECONDS, TEST_SECONDS = 40.0, 60.0
+STAGES, TESTS, LAST, MOST = 4, 2, 3, 10
+FAULTS = {
+    "FlexAttention form of ALiBi without abs": (
+        execution.Fault("schemes/alibi.py", "slopes[h] * distance.abs()", "slopes[h] * distance"),
+        "ALiBi|0",
+    ),
+    "value sum of Shaw rounded to bfloat16 after every fourth key": (  # torch sums bfloat16 wider by itself
+        execution.Fault(
+            "schemes/shaw.py",
+            "total = total.scatter_add(-1, self._row(pair).expand(weights.shape), wide)",
+            "row, total = self._row(pair).expand(weights.shape), total.to(weights.dtype)\n"
+            "        for n in range(0, row.shape[-1], 4):\n"
+            "            total = total.scatter_add(-1, row[..., n : n + 4], weights[..., n : n + 4])",
+        ),
+        "Shaw|0",
+    ),
+    "<= for < in a window's mask": (
+        execution.Fault("schemes/sliding_window.py", "else distance < self.size)", "else distance <= self.size)"),
+        "SlidingWindow|1",
+    ),
+    "distances between real positions rounded": (
+        execution.Fault("kernels/pairs.py", "self.distance().abs().to", "self.distance().abs().round().to"),
+        "ALiBi|0",
+    ),
+}
+"""Faults that once passed the contract, each with an example that must find it."""
+ALIVE = {"outcome": "survived"}
+
+
+def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outcome:
+    """Run one stage of the test of a mutant.
+
+    Args:
+        mutant: The mutant.
+        covered: Which examples and tests execute which lines.
+        stage: 0, the contract on one example of its scheme, or on two schemes, without the slowest checks; 1, the same
+            on all examples, or on three schemes; 2, tests; 3, the slowest checks.
+
+    Returns:
+        The outcome: "killed" or "timeout" with what found it, or "survived".
+    """
+    examples, ids, own = covered.examples(mutant), covered.tests(mutant), mutant.file.startswith("schemes/")
+    if stage == TESTS:
+        return (
+            execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS) if ids else ALIVE
+        )
+    first = 1 if own else 2
+    some = (examples[:first], examples[first:MOST], (), examples[:1])[stage]
+    work = execution.guarded(lambda: execution.contract(mutant, some, late=stage == LAST))
+    return execution.in_child(work, CONTRACT_SECONDS) if some else ALIVE
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The results so far; the sample is drawn where there are none.
+
+    Args:
+        path: JSON file of results.
+
+    Returns:
+        ``population``, the number of mutants of each kind; ``digests`` of the files; and ``mutants``, the sample, in
+        which ``before`` and ``after`` are outcomes.
+    """
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
+    population = all_mutants()
+    counts = Counter(mutant.kind for mutant in population)
+    rows = [{"id": mutant.id, **dataclasses.asdict(mutant)} for mutant in sample(population)]
+    return {"population": dict(sorted(counts.items())), "digests": digests(rows), "mutants": rows}
+
+
+def digests(rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Digests of the mutated files."""
+    files = sorted({row["file"] for row in rows})
+    return {file: hashlib.sha256((PACKAGE / file).read_bytes()).hexdigest()[:12] for file in files}
+
+
+def current(results: dict[str, Any]) -> None:
+    """Find the sample again in files that have changed; mutants whose code is gone lose their ``index``."""
+    now = digests(results["mutants"])
+    for file in [file for file, digest in now.items() if results["digests"].get(file) != digest]:
+        found = {mutant.id: mutant for mutant in mutants((PACKAGE / file).read_text(encoding="utf-8"), file)}
+        for row in (row for row in results["mutants"] if row["file"] == file):
+            row.update(dataclasses.asdict(found[row["id"]]) if row["id"] in found else {"index": None})
+    results["digests"] = now
+
+
+def write(path: Path, results: dict[str, Any]) -> None:
+    """Replace the file of results whole, so that an interrupted session loses nothing."""
+    partial = path.with_suffix(".tmp")
+    partial.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[int]) -> None:
+    """Test mutants until the time is over: each stage on all mutants that survived the stage before it."""
+    results = read(path)
+    write(path, results)
+    current(results)
+    execution.preload()
+    covered, began = coverage_map.measured(MAP), time.monotonic()
+    for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
+        if time.monotonic() - began > seconds:
+            break
+        if not is_wanted(row, field, stage) or only not in row["id"]:
+            continue
+        start = time.monotonic()
+        mutant = Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)})
+        outcome = execute(mutant, covered, stage)
+        row[field] = {**outcome, "stage": stage}
+        spent = time.monotonic() - start
+        print(
+            f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]} | {row['id']} ({spent:.1f} s)", flush=True
+        )
+        write(path, results)
+
+
+def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
+    """True if a mutant is to be tested at a stage."""
+    if row["index"] is None or (field == "after" and row.get("before", {}).get("outcome") != "survived"):
+        return False
+    done = row.get(field, {"outcome": "survived", "stage": -1})
+    return done["outcome"] == "survived" and done["stage"] == stage - 1
+
+
+def faults() -> None:
+    """Apply each of the faults that once passed the contract, and print the check that finds it."""
+    execution.preload()
+    for name, (fault, example) in FAULTS.items():
+        for late in (False, True):
+            work = execution.guarded(functools.partial(execution.contract, fault, [example], late=late))
+            outcome = execution.in_child(work, CONTRACT_SECONDS)
+            if outcome["outcome"] != "survived":
+                break
+        print(f"{name}: {outcome['outcome']}, {outcome.get('by', 'nothing finds it')}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=3600, help="time of this session (default 3600)")
+    parser.add_argument(
+        "--out", type=Path, default=RESULT, help="JSON file of results (default results/mutants-cpu.json)"
+    )
+    parser.add_argument("--again", action="store_true", help="test survivors again")
+    parser.add_argument("--only", default="", help="only mutants whose identity contains this text")
+    parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
+    parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
+    parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
+    args = parser.parse_args()
+    if args.faults:
+        faults()
+    elif args.page:
+        PAGE.write_text(page(read(args.out)), encoding="utf-8")
+    else:
+        session(args.out, args.seconds, "after" if args.again else "before", args.only, args.stages)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
