@@ -135,8 +135,8 @@ CLAIMS = (
         source=f"{PAPER}, Results, Table 1",
         quote="GridViT-deep emerges as the most successful variant, achieving the highest top-1 accuracy (81.5%)",
         about="The form with a trained network on the waves is more accurate than the other three. The verdict at "
-        "quick does not last: after 16 epochs in place of 4 (three seeds) grid-deep is above grid-rotate by 0.006 [0.002, "
-        "0.011], above grid-complex by 0.008 [0.001, 0.016] and above grid-merge by 0.006 [-0.000, 0.012].",
+        "quick does not last: after 16 epochs in place of 4 (three seeds) grid-deep is above grid-rotate by 0.006 "
+        "[0.002, 0.011], above grid-complex by 0.008 [0.001, 0.016] and above grid-merge by 0.006 [-0.000, 0.012].",
         published="top-1 accuracy on ImageNet-100: deep 81.5, the others 77.6 to 79.0 (%)",
         quantities=tuple(_above("grid-deep", f"grid-{form}") for form in GRID_FORMS if form != "deep"),
         control="In the released code its network is drawn anew at each call and never trained, so as released it has "
