@@ -134,3 +134,13 @@ def test_parquet_gives_the_series_of_the_same_csv(tmp_path: Path) -> None:
     assert np.array_equal(made.series[0].values, csv.series[0].values, equal_nan=True)
     with pytest.raises(ValueError, match="there is no column 'when'"):
         read(tmp_path / "a.parquet", "series", ReadingOptions(time="when"))
+
+
+def test_parquet_with_a_column_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "a.parquet"
+    with duckdb.connect() as connection:
+        connection.sql("SELECT DATE '2024-01-01' AS date, 1.5 AS level").write_parquet(str(path))
+    path.write_bytes(path.read_bytes().replace(b"level", b"le\xffel"))
+    with pytest.raises(ValueError, match=r"a\.parquet cannot be read .*Write it again"):
+        read(path, "series", ReadingOptions())
