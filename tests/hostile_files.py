@@ -287,25 +287,6 @@ def _table_readers() -> dict[str, Reader]:
     }
 
 
-def _graph_readers() -> dict[str, Reader]:
-    from posenc.workbench.data.readers import read
-    from posenc.workbench.data.reading_options import ReadingOptions
-
-    def folder(path: Path) -> object:
-        (path.parent / "X_graph_indicator.txt").write_text("1\n1\n2\n2\n")
-        (path.parent / "X_graph_labels.txt").write_text("1\n2\n")
-        return read(path.parent, "graphs", ReadingOptions())
-
-    def edges(path: Path) -> object:
-        (path.parent / "nodes.csv").write_text("node,label\na,x\nb,y\n")
-        return read(path, "graphs", ReadingOptions(format="edge-table", labels=str(path.parent / "nodes.csv")))
-
-    return {
-        "TU folder": Reader("X_A.txt", texts("1, 2\n2, 1\n3, 4\n4, 3\n"), folder),
-        "edges csv": Reader("a.csv", texts("source,target\na,b\nb,c\n"), edges),
-    }
-
-
 def _mesh_readers() -> dict[str, Reader]:
     from posenc.workbench.tasks import scenes, shapes
 
@@ -320,6 +301,7 @@ def _mesh_readers() -> dict[str, Reader]:
 
 
 def _readers() -> dict[str, Reader]:
+    from hostile_graph_files import graph_readers
     from posenc.workbench.report import result_rows
     from posenc.workbench.storage import packs
     from posenc.workbench.tasks import globe, latin_squares, scenes, single_image
@@ -336,7 +318,7 @@ def _readers() -> dict[str, Reader]:
         **_image_readers(),
         **_cloud_readers(),
         **_table_readers(),
-        **_graph_readers(),
+        **graph_readers(Reader, texts),
         **_mesh_readers(),
         "raster": Reader("a.npz", _npz(land=cells.astype(np.uint8), country_iso=cells), globe.read_raster),
         "puzzles": Reader("a.npz", _puzzles, latin_squares.load_dataset),

@@ -90,7 +90,7 @@ def test_the_sign_of_a_coordinate_is_its_largest_entrys_whatever_the_order_of_ed
         doubled = graph(torch.cat([star, star, torch.tensor([[2, 2]])]), axes=2, ties="keep")
     torch.testing.assert_close(doubled.coords, pos.coords)
     assert [str(each.message) for each in said] == [
-        "1 of 11 edges join a node to itself, and are left out.",
+        "1 of 11 edges joins a node to itself, and is left out.",
         "5 edges are given twice, and are read once.",
     ]
 

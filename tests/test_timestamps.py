@@ -74,13 +74,22 @@ def test_the_clock_of_a_zone_keeps_the_day_and_the_order_through_both_changes():
     [
         (
             lambda: times(np.array([1.7e9, 1.7e9 + 1], dtype=np.float32)),
-            r"times up to 1\.7e\+09 in float32 are rounded to steps of 128 or more\. Read them as float64 or int64",
+            r"times up to 1\.7e\+09 in float32 are rounded to steps of 128 or more, .* Keep them in float64 from the",
         ),
         (lambda: times(torch.tensor([3.0], dtype=torch.float16)), r"in float16 are rounded to steps"),
         (
             lambda: times(np.array(["2024-01-01", "NaT"], dtype="datetime64[s]")),
             r"^1 of 2 times are missing",
         ),
+        (
+            lambda: times(np.array([1, 2], dtype="timedelta64[h]")),
+            r"durations \(timedelta64\) are no times\. Divide them",
+        ),
+        (
+            lambda: times([datetime.timedelta(days=1)]),
+            r"durations \(timedelta64\) are no times\. Divide them by a unit",
+        ),
+        (lambda: times(pandas.period_range("2024", periods=2, freq="M")), r"Write times\(index\.to_timestamp\(\)\)"),
         (lambda: times([1.0, math.nan]), r"^1 of 2 times are missing"),
         (lambda: times(["2024-01-01", ""]), r"a time is missing"),
         (lambda: times(["2024-01-01", None]), r"a time is missing"),

@@ -50,8 +50,9 @@ def times(
         Positions ``(N, 1)`` or ``(B, N, 1)``, float64.
 
     Raises:
-        ValueError: If a time is missing (NaT, NaN), cannot be read, or has no zone while others have one; if numbers
-            are float32 and too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is given with numbers.
+        ValueError: If a time is missing (NaT, NaN), is a duration, cannot be read, or has no zone while others have
+            one; if numbers are float32 and too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is
+            given with numbers.
 
     Example:
         >>> from posenc import times
@@ -100,8 +101,8 @@ def _numbers(stamps: Any) -> Tensor | None:
         if numbers.dtype != torch.float32 or farthest >= COARSE_IN_FLOAT32:
             raise ValueError(
                 f"times up to {farthest:g} in {str(numbers.dtype).removeprefix('torch.')} are rounded to steps of "
-                f"{step:g} or more. Read them as float64 or int64 (numpy: stamps.astype('int64')), as a later "
-                "conversion cannot bring them back."
+                f"{step:g} or more, which no later conversion restores. Keep them in float64 from the start: "
+                "times(dates), numpy.array(stamps, dtype='float64'), or torch.tensor(stamps, dtype=torch.float64)."
             )
     return numbers.to(torch.float64)
 
@@ -143,7 +144,14 @@ def _nanoseconds(stamps: Any) -> np.ndarray:
         of_times = stamps if hasattr(stamps, "tz_convert") else stamps.dt
         stamps = of_times if getattr(of_times, "tz", None) is None else of_times.tz_convert("UTC").tz_localize(None)
         stamps = getattr(stamps, "to_numpy", lambda: np.asarray(stamps))()
+    if hasattr(stamps, "to_timestamp"):  # periods of pandas
+        raise ValueError("periods of pandas are no times. Write times(index.to_timestamp()), the start of each period.")
     array = stamps if isinstance(stamps, np.ndarray) else np.asarray(_listed(stamps))
+    if array.dtype.kind == "m" or (array.dtype.kind == "O" and isinstance(next(array.flat, None), datetime.timedelta)):
+        raise ValueError(
+            "durations (timedelta64) are no times. Divide them by a unit, and pass numbers: "
+            "times(durations / numpy.timedelta64(1, 'D'), unit='day')."
+        )
     if array.dtype.kind != "M":
         flat = [_one_time(each) for each in array.ravel()]
         aware = sum(each.tzinfo is not None for each in flat)

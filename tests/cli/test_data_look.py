@@ -156,3 +156,18 @@ def test_clouds_without_class_folders_are_no_meshes_and_no_recordings(tmp_path: 
     (folder / "scan.las").write_bytes(b"LASF")
     with pytest.raises(ValueError, match=r"scan\.las: \.las is not read\. Convert it: "):
         list_clouds(folder / "scan.las")
+
+
+def test_a_table_without_known_names_is_read_by_the_columns_that_are_named(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sensor.csv").write_text(
+        "when,x,z,level\n" + "".join(f"2024-01-0{day},{day},1,{day}\n" for day in range(1, 7))
+    )
+    printed = look(capsys, "sensor.csv")
+    assert "  posenc run series sensor.csv --time COLUMN takes it if a column has times." in printed
+    assert "  posenc run places sensor.csv --coordinates COLUMN COLUMN --target COLUMN takes it if" in printed
+    printed = look(capsys, "sensor.csv", "--time", "when")
+    assert "sensor.csv is read as table of series, because --time names the column of its times." in printed
+    assert "  posenc run series sensor.csv --time when" in printed.splitlines()
+    printed = look(capsys, "sensor.csv", "--coordinates", "x", "z", "--target", "level")
+    assert "because --coordinates names the columns of its coordinates." in printed

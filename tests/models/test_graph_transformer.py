@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional
 
 from posenc.graph_data.builders import graphs
-from posenc.models.graph_transformer import GraphConfig, GraphTransformer
+from posenc.models.graph_transformer import GraphConfig, GraphTransformer, Messages
 from posenc.positions import Positions, sequence
 from posenc.schemes.graph_distance import GraphDistance
 from posenc.schemes.nope import NoPE
@@ -55,6 +56,24 @@ def test_edges_act_through_messages_and_schemes_alone(scheme, options, acts) -> 
     model, x = net(scheme, **options), torch.randn(1, 5, 2)
     change = (model(x, at(PATH)) - model(x, at(TREE))).detach().abs().max()
     assert (float(change) > 1e-6) == acts
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")  # PyTorch Geometric's own, at its first import
+def test_messages_are_the_graph_convolution_of_pytorch_geometric() -> None:
+    """Own code, so that a run has one result with and without PyTorch Geometric; its GraphConv is the same map."""
+    geometric = pytest.importorskip("torch_geometric.nn")
+    layer, pos, z = Messages(8, 12), at(PATH, [(0, 1), (1, 2)]), torch.randn(2, 5, 8)
+    graph = pos.graph
+    assert graph is not None
+    assert graph.edge_sample is not None
+    convolution = geometric.GraphConv(8, 12, aggr="add")
+    with torch.no_grad():
+        convolution.lin_root.weight.copy_(layer.up.weight[:, :8])
+        convolution.lin_rel.weight.copy_(layer.up.weight[:, 8:])
+        convolution.lin_rel.bias.copy_(layer.up.bias)
+    nodes = layer.norm(z).flatten(0, 1)
+    passed = layer.down(functional.gelu(convolution(nodes, graph.edge_index + 5 * graph.edge_sample)))
+    torch.testing.assert_close(layer(z, graph), z + passed.view_as(z), atol=1e-5, rtol=0)
 
 
 def test_rows_have_a_size_and_positions_need_graphs() -> None:

@@ -142,7 +142,7 @@ def look(
     """
     if not path.exists():
         raise ValueError(f"there is no file {path}. Give the path of your data.")
-    from posenc.workbench.data.forms import forms_of, has_edges, labeled_images_of, stated_form
+    from posenc.workbench.data.forms import forms_of, has_edges, labeled_images_of, stated_form, with_named_columns
 
     options: dict[str, Any] = {"format": format, "labels": labels, "field": field, "dtype": dtype, "scale": scale}
     options |= {"val": val, "tokenizer": tokenizer, "time": time, "id": id, "target": target, "unit": unit}
@@ -153,6 +153,7 @@ def look(
         forms = [stated_form(path, format)]
     else:
         forms = forms_of(path) if labels is None or has_edges(path) else [labeled_images_of(labels)]
+        forms = with_named_columns(forms, path, time, options["coordinates"])
     for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())

@@ -20,6 +20,8 @@ Layout = Literal["pairs", "edge_index"]
 """Form of an array of edges: ``(E, 2)`` with one pair of nodes a row, or ``(2, E)`` as in PyTorch Geometric."""
 MOST_NODES = 2**31
 """Number of nodes from which on products of two node numbers could overflow 64 bits."""
+MANY_NODES, NODES_PER_END = 10**6, 100
+"""Number of nodes, and number per end of an edge, from which on node numbers are taken for identifiers with gaps."""
 
 SHOWN = 80
 """Number of characters up to which an error shows a value."""
@@ -39,8 +41,9 @@ class Graph:
         edge_attr: Attributes ``(E,)`` or ``(E, F)``, equal in both directions, such as types of bonds. Default: None.
 
     Raises:
-        ValueError: If a shape or dtype differs, a node number is not below ``num_nodes``, there is no node, a weight is
-            not positive, or an edge has two different weights or attributes.
+        ValueError: If a shape or dtype differs, a node number is not below ``num_nodes``, node numbers are identifiers
+            with large gaps, there is no node, a weight is not positive, or an edge has two different weights or
+            attributes.
 
     Example:
         >>> import torch
@@ -265,6 +268,12 @@ def _count_nodes(edges: Tensor, nodes: int | None) -> int:
     count = high + 1 if nodes is None else nodes
     if not edges.numel() and count < 1:
         raise ValueError("a graph without edges needs the number of its nodes, at least 1. Write nodes=3.")
+    if low >= 0 and (high >= MOST_NODES or (nodes is None and count > max(MANY_NODES, NODES_PER_END * edges.numel()))):
+        stated = "" if high >= MOST_NODES else f" If the other nodes have no edge, write nodes={count}."
+        raise ValueError(
+            f"{edges.numel() // 2:,} edges name the node {high}, and nodes are numbered from 0 without gaps. Number "
+            f"them so: edges = torch.unique(torch.as_tensor(edges), return_inverse=True)[1].{stated}"
+        )
     if low < 0 or high >= count or count > MOST_NODES:
         raise ValueError(
             f"{count} nodes are numbered from 0 to {count - 1}; got node {low if low < 0 else high}. "
@@ -284,7 +293,10 @@ def _unique(edges: Tensor, count: int, *values: Tensor | None) -> tuple[Tensor, 
     loops = edges.shape[1] - len(kept)
     if loops:
         warnings.warn(
-            f"{loops} of {edges.shape[1]} edges join a node to itself, and are left out.", UserWarning, stacklevel=4
+            f"{loops} of {edges.shape[1]} edges {'joins' if loops == 1 else 'join'} a node to itself, and "
+            f"{'is' if loops == 1 else 'are'} left out.",
+            UserWarning,
+            stacklevel=4,
         )
     number, order = _numbers(edges[:, kept], count).sort(stable=True)
     again = torch.zeros_like(number, dtype=torch.bool)
@@ -298,7 +310,8 @@ def _unique(edges: Tensor, count: int, *values: Tensor | None) -> tuple[Tensor, 
                 apart = (value[order[place]] != value[order[place - 1]]).reshape(doubled, -1).any(1)
                 second = order[place[apart][0]]
                 _refuse_two_values(edges[:, second], value[second], "is given twice:")
-        warnings.warn(f"{doubled} edges are given twice, and are read once.", UserWarning, stacklevel=4)
+        subject = "1 edge is given twice, and is" if doubled == 1 else f"{doubled} edges are given twice, and are"
+        warnings.warn(f"{subject} read once.", UserWarning, stacklevel=4)
     order = order[~again]
     return edges[:, order], order
 

@@ -67,8 +67,8 @@ def test_numbers_count_a_unit_and_zones_are_compared_in_utc(tmp_path: Path) -> N
 def test_readings_out_of_order_are_sorted_and_repeated_ones_left_out(tmp_path: Path) -> None:
     made = table(tmp_path, "date,y\n2024-01-03,3\n2024-01-01,1\n2024-01-02,2\n2024-01-02,2\n,9\n")
     assert made.series[0].values.tolist() == [1, 2, 3]
-    assert "Sorted by time: 1 readings stood too late, first in line 3." in made.left_out
-    assert "Left out: 1 repeated readings, first in line 5." in made.left_out
+    assert "Sorted by time: 1 reading stood too late, first in line 3." in made.left_out
+    assert "Left out: 1 repeated reading, first in line 5." in made.left_out
     assert any(
         re.match(r"Left out: 1 readings without a time; the first is .*a\.csv, line 6\.", x) for x in made.left_out
     )
@@ -97,6 +97,8 @@ FAULTS = {
     "constant": ("date,y\n2024-01-01,5\n2024-01-02,5\n2024-01-03,5\n", {}, "the value 5 at all times. Give other"),
     "few": ("date,y\n2024-01-01,5\n2024-01-02,6\n", {}, "it has 2 readings, and 3 are needed. Give other readings"),
     "no time": ("a,b\n1,2\n", {}, "no column named date, time, .*Name the one with the times: --time a"),
+    "no header": ("2024-01-01,1.5\n2024-01-02,2.5\n", {}, "line 1 has the number 1.5, and names of columns are needed"),
+    "decimal commas": ("date;y\n2024-01-01;1,5\n", {"target": "y"}, "line 2: '1,5' .* Write decimals with a point."),
     "no unit": ("time,y\n1,2\n2,3\n", {}, "line 2: the time '1' is a number. State what it counts: --unit second"),
     "unit of dates": ("date,y\n2024-01-01,1\n", {"unit": "day"}, "has no unit. Leave --unit out"),
     "no date": ("date,y\n2024-01-01,1\n01/02/2024,2\n", {}, "line 3: '01/02/2024' is not a time in ISO form"),
@@ -132,3 +134,13 @@ def test_parquet_gives_the_series_of_the_same_csv(tmp_path: Path) -> None:
     assert np.array_equal(made.series[0].values, csv.series[0].values, equal_nan=True)
     with pytest.raises(ValueError, match="there is no column 'when'"):
         read(tmp_path / "a.parquet", "series", ReadingOptions(time="when"))
+
+
+def test_parquet_with_a_column_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "a.parquet"
+    with duckdb.connect() as connection:
+        connection.sql("SELECT DATE '2024-01-01' AS date, 1.5 AS level").write_parquet(str(path))
+    path.write_bytes(path.read_bytes().replace(b"level", b"le\xffel"))
+    with pytest.raises(ValueError, match=r"a\.parquet cannot be read .*Write it again"):
+        read(path, "series", ReadingOptions())

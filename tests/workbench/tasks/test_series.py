@@ -144,11 +144,28 @@ def test_made_series_have_the_gaps_and_the_periods_that_are_planted() -> None:
         assert (rest.var() / one.values.var() < 0.1) == explained
 
 
-@pytest.mark.parametrize(("readings", "context", "horizon"), [(10, 24, 8), (60, 12, 40)])
-def test_short_series_and_long_horizons_are_one_sentence(readings: int, context: int, horizon: int) -> None:
+@pytest.mark.parametrize(
+    ("readings", "context", "horizon", "shorter"),
+    [(10, 24, 8, (6, 1)), (60, 12, 40, (12, 5)), (400, 24, 1000, (24, 31)), (4, 24, 8, None)],
+)
+def test_short_series_and_long_horizons_name_windows_that_fit(
+    readings: int, context: int, horizon: int, shorter: tuple[int, int] | None
+) -> None:
     series = [daily(np.random.default_rng(0).normal(size=readings))]
-    with pytest.raises(ValueError, match=rf"the longest series of few.csv has {readings} readings, and its .* part"):
-        task.make_windows(series, context, horizon, task.part_times(series), "few.csv")
+    ends = task.part_times(series)
+    with pytest.raises(ValueError, match=rf"of few.csv has {readings} readings, and its .* part has no") as refused:
+        task.make_windows(series, context, horizon, ends, "few.csv")
+    if shorter is None:
+        assert str(refused.value).endswith("readings.")
+    else:
+        assert str(refused.value).endswith("--set context={} --set horizon={}".format(*shorter))
+        task.make_windows(series, *shorter, ends, "few.csv")
+
+
+def test_series_that_are_constant_in_training_are_named() -> None:
+    series = [daily(np.append(np.full(80, 3.0), np.arange(20.0)))]
+    with pytest.raises(ValueError, match=r"a.csv has no series to learn from\. .* all training values are equal"):
+        task.make_windows(series, 8, 2, task.part_times(series), "a.csv")
 
 
 def test_a_series_without_training_readings_is_left_out() -> None:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 from posenc.lookup.name_suggestion import unknown
@@ -43,6 +44,11 @@ BRAINS = (".nii", ".nii.gz")
 IMAGE_STUDIES = KIND_STUDIES["images"]
 ARRAYS = "arrays"
 """Contents of images that are arrays, which are read whole."""
+COLUMNS_TO_NAME = (
+    "posenc run series {} --time COLUMN takes it if a column has times.",
+    "posenc run places {} --coordinates COLUMN COLUMN --target COLUMN takes it if columns have coordinates.",
+)
+"""Commands for a table whose columns have no names that show what they are."""
 MOST_FILES = 200_000
 """Files of a folder that are counted."""
 
@@ -104,6 +110,30 @@ def has_edges(path: Path) -> bool:
     return path.is_file() and bool(edge_table.match(path))
 
 
+def with_named_columns(forms: list[Form], path: Path, time: str | None, coordinates: str | None) -> list[Form]:
+    """Replace forms of a table whose columns of times or coordinates the user names, where their names show none.
+
+    Args:
+        forms: Forms by the names of the columns.
+        path: The file.
+        time: Column of the times.
+        coordinates: Columns of the coordinates.
+
+    Returns:
+        The forms.
+    """
+    if path.is_dir() or any(form.kind in ("series", "places", "graphs") for form in forms):
+        return forms
+    of_parquet, found = bool(series_parquet.match(path)), list[Form]()
+    if coordinates is not None and (place_parquet if of_parquet else place_table).match(path):
+        form = (place_parquet if of_parquet else place_table).FORM
+        found.append(Form(form, "--coordinates names the columns of its coordinates", KIND_STUDIES["places"], "places"))
+    elif time is not None and (series_parquet if of_parquet else series_table).match(path):
+        form = (series_parquet if of_parquet else series_table).FORM
+        found.append(Form(form, "--time names the column of its times", KIND_STUDIES["series"], "series"))
+    return found or forms
+
+
 def labeled_images_of(labels: str) -> Form:
     """Form of a folder of images whose labels the user names.
 
@@ -162,8 +192,10 @@ def _of_file(path: Path) -> Iterator[Form]:
     elif name.endswith((*TABLES, *BRAINS)) and not parquet.match(path):
         brain = name.endswith(BRAINS)
         one = "a brain image" if brain else "a table"
-        line = "posenc run masked takes the folder of it, with one file for each recording."
-        yield Form(one, f"it ends in {path.suffix}", (), lines=(line,))
+        lines = ("posenc run masked takes the folder of it, with one file for each recording.",)
+        if not brain:
+            lines = (*(line.format(quote(str(path))) for line in COLUMNS_TO_NAME), *lines)
+        yield Form(one, f"it ends in {path.suffix}", (), lines=lines)
     elif (array := _of_array(path)) is not None:
         yield array
     else:

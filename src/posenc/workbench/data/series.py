@@ -23,6 +23,7 @@ from posenc.workbench.data.table_cells import (
     TableNoun,
     has_numbers,
     numbers_of,
+    refuse_missing_header,
     refuse_repeated_names,
 )
 from posenc.workbench.dataset_record import DatasetRecord, Part
@@ -167,6 +168,7 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
 
     time = by_name(TIME_NAMES) if options.time is None else cells.stated("time", options.time)
     if not time:
+        refuse_missing_header(cells)
         raise UserFileError(
             f"{path} has no column named {', '.join(TIME_NAMES)}. Name the one with the times: --time {names[0]}"
         )
@@ -284,11 +286,15 @@ def _row_notes(cells: Cells, disorder: Sequence[int], doubled: Sequence[int]) ->
     notes = []
     if disorder:
         first = cells.lines[min(disorder)]
-        notes.append(f"Sorted by time: {len(disorder):,} readings stood too late, first in {cells.noun} {first}.")
+        notes.append(f"Sorted by time: {_readings(len(disorder))} stood too late, first in {cells.noun} {first}.")
     if doubled:
         first = cells.lines[min(doubled)]
-        notes.append(f"Left out: {len(doubled):,} repeated readings, first in {cells.noun} {first}.")
+        notes.append(f"Left out: {_readings(len(doubled), 'repeated ')}, first in {cells.noun} {first}.")
     return notes
+
+
+def _readings(count: int, kind: str = "") -> str:
+    return f"{count:,} {kind}reading{'s' * (count != 1)}"
 
 
 def _left_out(unusable: Sequence[str]) -> list[str]:

@@ -187,6 +187,22 @@ def refuse_repeated_names(cells: Cells) -> None:
         raise UserFileError(f"{cells.path}, line 1 names the column {twice!r} twice. Name each column once.")
 
 
+def refuse_missing_header(cells: Cells) -> None:
+    """Raise an error for a table whose first line has numbers in place of names.
+
+    Args:
+        cells: The cells.
+
+    Raises:
+        UserFileError: A name is a number.
+    """
+    if value := next((name for name in cells.names if is_number(name)), ""):
+        raise UserFileError(
+            f"{cells.path}, line 1 has the number {short(value, 40)}, and names of columns are needed. Write a line of "
+            "names above it."
+        )
+
+
 def has_numbers(cells: Sequence[str]) -> bool:
     """True if the first cells with a value are numbers."""
     held = [cell for cell in cells[:1000] if cell.strip().lower() not in MISSING]
@@ -214,9 +230,11 @@ def numbers_of(cells: Cells, name: str, flag: str) -> NDArray[np.float64]:
         try:
             values[row] = number(cell.strip())
         except ValueError:
+            remedy = f"Leave the cell empty if the value is missing, or name another column: --{flag} NAME"
+            if is_number(cell.strip().replace(",", ".", 1)):
+                remedy = "Write decimals with a point."
             raise UserFileError(
-                f"{cells.at(row)}: {short(cell, 40)!r} in the column {name} is not a number. Leave the cell empty if "
-                f"the value is missing, or name another column: --{flag} NAME"
+                f"{cells.at(row)}: {short(cell, 40)!r} in the column {name} is not a number. {remedy}"
             ) from None
         if np.isinf(values[row]):
             raise UserFileError(f"{cells.at(row)}: the column {name} is infinite. Leave the cell empty if missing.")

@@ -126,10 +126,10 @@ def _refuse_unread(
 
 
 def _refuse_sizes(preset: SeriesPreset) -> None:
-    if preset.context < 4 or preset.horizon < 1:
+    if preset.context < task.LEAST_CONTEXT or preset.horizon < 1:
         raise ValueError(
-            f"a context has at least 4 readings, and a horizon at least 1; got context={preset.context} and "
-            f"horizon={preset.horizon}. Use --set context=24 --set horizon=8."
+            f"a context has at least {task.LEAST_CONTEXT} readings, and a horizon at least 1; got "
+            f"context={preset.context} and horizon={preset.horizon}. Use --set context=24 --set horizon=8."
         )
 
 

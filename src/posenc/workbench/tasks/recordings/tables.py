@@ -204,7 +204,7 @@ def _read_parquet(path: Path) -> Table:
             needed = PARQUET_MEMORY * int(rows) * len(table.columns)
             require_memory(needed, f"reading {path}", "Write the recordings as one .npz by numpy.savez.")
             columns: dict[str, Any] = table.fetchnumpy()
-        except duckdb.Error as error:
+        except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: names that are not UTF-8
             raise ValueError(f"{path} cannot be read ({short(str(error).splitlines()[0])}). Write it again.") from error
     if not columns or not len(next(iter(columns.values()))):
         raise ValueError(f"{path.name} has no numbers. A table has one line per time and one column per channel.")

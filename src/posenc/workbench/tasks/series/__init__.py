@@ -24,6 +24,7 @@ from posenc.workbench.tasks.series.made_series import Kind, made_series
 from posenc.workbench.tasks.series.scales import TimeScales, time_scales
 from posenc.workbench.tasks.series.scores import hidden_readings, horizon_marks, scores
 from posenc.workbench.tasks.series.windows import (
+    LEAST_CONTEXT,
     TEST,
     TRAINING,
     VALIDATION,
@@ -38,6 +39,7 @@ from posenc.workbench.tasks.series.windows import (
 __all__ = [
     "FILLED_IN",
     "FORECASTS",
+    "LEAST_CONTEXT",
     "TEST",
     "TRAINING",
     "VALIDATION",

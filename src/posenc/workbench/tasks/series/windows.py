@@ -20,12 +20,14 @@ from torch import Tensor
 from posenc.frequencies import LENGTHS
 from posenc.workbench.data.series import Series
 
-TRAINING, VALIDATION, TEST = "training", "validation", "test"
+TRAINING, VALIDATION, TEST = PARTS = ("training", "validation", "test")
 SHARES = (0.7, 0.1)
 """Shares of all readings for training and validation; the rest is for testing."""
 ETT_COLUMNS = frozenset({"date", "HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT"})
 """Columns of the tables ETTh and ETTm, whose standard parts are 12, 4 and 4 months of 30 days (arXiv 2012.07436)."""
 ETT_DAYS = (360, 480, 600)
+LEAST_CONTEXT = 4
+"""Readings of the shortest context."""
 
 
 class PartTimes(NamedTuple):
@@ -143,7 +145,7 @@ def make_windows(series: Sequence[Series], context: int, horizon: int, ends: Par
         The series with their windows.
 
     Raises:
-        ValueError: A part has no window.
+        ValueError: No series varies in the training part, or a part has no window.
     """
     usable, left_out = list[tuple[Series, float]](), list[str]()
     for each in (one.present for one in series):
@@ -156,9 +158,12 @@ def make_windows(series: Sequence[Series], context: int, horizon: int, ends: Par
             left_out.append(f"Left out: the series {each.name}: {reason}.")
     sizes = [len(each.times) for each, _ in usable]
     first = np.concatenate([[0], np.cumsum(sizes)])[: len(sizes)].astype(np.int64)
-    found = {part: _windows(usable, first, context, horizon, ends, part) for part in (TRAINING, VALIDATION, TEST)}
+    if not usable:
+        raise ValueError(f"{name} has no series to learn from. {left_out[0]} Give series that vary in their first 70%.")
+    found = {part: _windows(usable, first, context, horizon, ends, part) for part in PARTS}
     if empty := [part for part, windows in found.items() if not len(windows.starts)]:
-        raise ValueError(_no_windows(series, context, horizon, empty[0], name))
+        shorter = _shorter_windows(usable, context, horizon, ends)
+        raise ValueError(_no_windows(series, context, horizon, empty[0], name) + shorter)
     return SeriesWindows(
         names=tuple(each.name for each, _ in usable),
         times=torch.from_numpy(np.concatenate([each.times for each, _ in usable])),
@@ -205,6 +210,20 @@ def _no_windows(series: Sequence[Series], context: int, horizon: int, part: str,
     needed = int(np.ceil(max((context + horizon) / SHARES[0], horizon / SHARES[1])))
     return (
         f"the longest series of {name} has {most:,} readings, and its {part} part has no room for {horizon} readings "
-        f"after a context of {context}. Give series of at least {needed:,} readings, or shorter windows: "
-        "--set context=8 --set horizon=2"
+        f"after a context of {context}. Give series of at least {needed:,} readings"
     )
+
+
+def _shorter_windows(series: Sequence[tuple[Series, float]], context: int, horizon: int, ends: PartTimes) -> str:
+    """End of a sentence with the longest horizon, and then the longest context, that have windows in all parts."""
+    first, least = np.zeros(len(series), np.int64), min(context, LEAST_CONTEXT)
+    for ahead in _halves(horizon, 1):
+        for before in _halves(context, least):
+            if all(len(_windows(series, first, before, ahead, ends, part).starts) for part in PARTS):
+                return f", or shorter windows: --set context={before} --set horizon={ahead}"
+    return "."
+
+
+def _halves(size: int, least: int) -> list[int]:
+    """A size, its half, its quarter, and so on, down to the least."""
+    return [size, *_halves(max(size // 2, least), least)] if size > least else [size]
