@@ -25,6 +25,8 @@ OF_THE_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EP
 ATTEMPTS, PAUSE_SECONDS = 3, 0.3
 """Number of times that a file is read if its disk reports an error that may pass, and the time between two of them."""
 RECORD_FILE = "unit.json"
+FOLDER = "."
+"""Name of the folder of a run among its files. Its state changes if a file in it is added, removed or replaced."""
 HEADER = struct.Struct("<4s22xHH")
 """Local header of a member of a zip archive: signature, length of the name, length of the extra field."""
 SIGNATURE = b"PK\x03\x04"
@@ -77,6 +79,11 @@ class RunFiles(Protocol):
         """Folder or archive that holds them."""
         ...
 
+    @property
+    def around(self) -> tuple[str, ...]:
+        """Name of the folder itself, whose state counts too; none for files in an archive."""
+        ...
+
     def content(self, file: str) -> tuple[bytes, State]:
         """Content and state of a file; DamagedRunError if it is missing or cannot be read."""
         ...
@@ -99,6 +106,7 @@ class FolderFiles:
 
     def __init__(self, folder: str) -> None:
         self.place = folder
+        self.around = (FOLDER,)
 
     def content(self, file: str) -> tuple[bytes, State]:
         """Content of a regular file, and its state. A named pipe or a device in its place is not read."""
@@ -142,7 +150,7 @@ class PackedFiles:
 
     def __init__(self, folder: Path, places: Mapping[str, Place]) -> None:
         self.folder, self.places = folder, places
-        self.place = str(folder)
+        self.place, self.around = str(folder), ()
 
     def content(self, file: str) -> tuple[bytes, State]:
         """Content of a file, and its state."""
@@ -266,6 +274,41 @@ def is_unchanged(folder: str, names: str, states: bytes) -> bool:
     except OSError:
         return False
     return states == b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
+
+
+class FolderStates:
+    """Comparison of the states of the files of many folders with earlier ones.
+
+    Args:
+        root: Folder of the folders.
+        first: Number of files of each that are compared, in the order of their names; None for all.
+    """
+
+    def __init__(self, root: Path, first: int | None) -> None:
+        self.root, self.first = str(root), first
+        self._parts: dict[str, list[str]] = {}
+
+    def is_unchanged(self, folder: str, names: str, states: bytes) -> bool:
+        """Return True if no compared file of a folder has changed.
+
+        Args:
+            folder: Name of the folder.
+            names: Names of the files, joined by spaces.
+            states: Their states, as ``signature`` returned them.
+
+        Returns:
+            True if none has.
+        """
+        parts, stat, pack = self._parts.get(names), os.stat, _STATE.pack
+        if parts is None:
+            parts = self._parts[names] = [f"/{name}" for name in names.split(" ")][: self.first]
+        place = f"{self.root}/{folder}"
+        try:
+            now = [stat(place + part) for part in parts]
+        except OSError:
+            return False
+        packed = b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
+        return states[: len(packed)] == packed
 
 
 def packed_states(states: Iterable[State]) -> bytes:
