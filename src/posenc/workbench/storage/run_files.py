@@ -281,7 +281,8 @@ class FolderStates:
 
     Args:
         root: Folder of the folders.
-        first: Number of files of each that are compared, in the order of their names; None for all.
+        first: Number of names of each that are compared, in their order; None for all files, without the folder itself,
+            which tells nothing more.
     """
 
     def __init__(self, root: Path, first: int | None) -> None:
@@ -301,14 +302,16 @@ class FolderStates:
         """
         parts, stat, pack = self._parts.get(names), os.stat, _STATE.pack
         if parts is None:
-            parts = self._parts[names] = [f"/{name}" for name in names.split(" ")][: self.first]
+            every = names.split(" ")
+            chosen = every[: self.first] if self.first else every[every[0] == FOLDER :]
+            parts = self._parts[names] = [f"/{name}" for name in chosen]
         place = f"{self.root}/{folder}"
         try:
             now = [stat(place + part) for part in parts]
         except OSError:
             return False
         packed = b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
-        return states[: len(packed)] == packed
+        return (states[: len(packed)] if self.first else states[-len(packed) :]) == packed
 
 
 def packed_states(states: Iterable[State]) -> bytes:
