@@ -13,12 +13,12 @@ import stat
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from posenc.workbench.storage.disk_errors import PASSING
-from posenc.workbench.storage.stored import DamagedRunError
+from posenc.workbench.storage.stored import DamagedRunError, Record
 
 OF_THE_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP)
 """Errors that concern one file. Any other error, such as too many open files, concerns the process."""
@@ -48,6 +48,25 @@ class State(NamedTuple):
     modified: int
     size: int
     inode: int
+
+
+class Checked(NamedTuple):
+    """A record that was compared with its files, names and states of the files then, and the content of the metrics."""
+
+    names: Sequence[str]
+    states: Sequence[State]
+    record: Record
+    metrics: bytes
+
+    @property
+    def signature(self) -> bytes:
+        """States as bytes."""
+        return packed_states(self.states)
+
+    @property
+    def files(self) -> str:
+        """Names of the files, joined by spaces."""
+        return " ".join(self.names)
 
 
 class Place(NamedTuple):

@@ -18,10 +18,9 @@ import hashlib
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,14 +32,13 @@ from posenc.workbench.storage.compacted_runs import CompactedRuns
 from posenc.workbench.storage.identity import DIGITS
 from posenc.workbench.storage.run_files import (
     RECORD_FILE,
+    Checked,
     FolderFiles,
     FolderStates,
     PackedFiles,
     RunFiles,
-    State,
     is_folder,
     is_unchanged,
-    packed_states,
     signature,
 )
 from posenc.workbench.storage.run_index import FEW, DamagedIndexError, Indexed, RunIndex, RunRow, head_of
@@ -54,25 +52,6 @@ OF_TABLES = 3
 """Number of first names of a run whose states tables compare: its folder, ``unit.json`` and the metrics."""
 MANY = 4096
 """Number of records that are kept in memory."""
-
-
-class Checked(NamedTuple):
-    """A record that was compared with its files, names and states of the files then, and the content of the metrics."""
-
-    names: Sequence[str]
-    states: Sequence[State]
-    record: Record
-    metrics: bytes
-
-    @property
-    def signature(self) -> bytes:
-        """States as bytes."""
-        return packed_states(self.states)
-
-    @property
-    def files(self) -> str:
-        """Names of the files, joined by spaces."""
-        return " ".join(self.names)
 
 
 class RunFolders:
