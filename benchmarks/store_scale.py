@@ -6,7 +6,8 @@ Every question is asked in a fresh process, with the files in the memory of the 
 ``--rounds`` times. Times are the smallest of the rounds; processor times and memory are of the whole process. On a
 machine with other load, processor times are the ones to read. The index of the command line must be up to date
 (``python tools/index.py``); otherwise each command imports torch to make it.
-The baseline is an earlier version: the folder ``src`` of its commit. All versions must give the same rows.
+The baseline is an earlier version: the folder ``src`` of its commit. All versions must give the same rows. Where their
+indexes have other versions, each makes its own before it is measured.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def main() -> int:
     measure(here, "make", root, chosen)
     measure(here, "other", other, chosen)
     if chosen.baseline:
-        document["baseline"] = questions(root, chosen, str(chosen.baseline), rounds=1)
+        measure(str(chosen.baseline), "rows", root, chosen)  # makes its index
+        document["baseline"] = questions(root, chosen, str(chosen.baseline), chosen.rounds)
     if "folders" not in document:
         document["index made"] = measure(here, "rows", root, chosen)
         document["folders"] = questions(root, chosen, here, chosen.rounds)
@@ -68,6 +70,8 @@ def main() -> int:
         places = {"empty": folder / "empty", "full": root}
         document["add"] = {name: measure(here, "add", place, chosen) for name, place in places.items()}
         write(document, chosen)
+    if chosen.folders_only:
+        return 0
     if "compact" not in document:
         document["compact"] = command(here, "store", "compact", "--out", str(root))
         document["compact"]["file system"] = file_system(root)
@@ -107,6 +111,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--dir", type=Path, help="folder of the stores; default: a temporary one, which is removed")
     parser.add_argument("--json", type=Path, help="where the figures go")
     parser.add_argument("--resume", action="store_true", help="keep what --json has, and measure the rest")
+    parser.add_argument("--folders-only", action="store_true", help="leave out compaction and what follows it")
     parser.add_argument("--ask", choices=(*QUESTIONS, *OTHERS), help="of one process: what it does")
     return parser.parse_args()
 
@@ -150,6 +155,8 @@ def make(root: Path, numbers: Iterable[int]) -> None:
     assert store.finished(spec(next(iter(numbers))).identity)
 
 
+SHOWN = 1 << 16
+"""Bytes of the output of a process that are read. The memory of this one would count as that of the next."""
 ADDED = 5
 """Runs that are added to measure the time of one."""
 
@@ -172,7 +179,7 @@ def questions(root: Path, chosen: argparse.Namespace, source: str, rounds: int) 
         least = min(every, key=lambda each: each["seconds"])
         found[name] = least | {"processor seconds": min(each["processor seconds"] for each in every)}
         print(source, name, found[name], flush=True)
-    if source == str(Path(__file__).parents[1] / "src"):
+    if (Path(source) / "posenc" / "cli" / "index.json").exists():
         for words in (("results",), ("results", "--format", "csv")):
             every = [command(source, *words, "--out", str(root)) for _ in range(rounds)]
             found[f"posenc {' '.join(words)}"] = min(every, key=lambda each: each["processor seconds"])
@@ -204,7 +211,7 @@ def execute(source: str, words: list[str]) -> tuple[str, dict[str, Any]]:
         process.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - began
         output.seek(0)
-        text = output.read().decode()
+        text = output.read(SHOWN).decode(errors="replace")
     if process.returncode:
         raise SystemExit(f"{' '.join(words)} ended with {process.returncode}")
     processor = round(usage.ru_utime + usage.ru_stime, 2)

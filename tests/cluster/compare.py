@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from interrupts import refuse_lost_interrupts
 from loopback import Ray, Slurm, members, running
 
 STUDY = ["latin-squares", "--panels", "accuracy", "--schemes", "2d-fixed", "rope", "--seeds", "0", "1"]
@@ -59,12 +60,14 @@ def compare(folder: Path, epochs: int) -> dict[str, object]:
         refuse_without_token(ray)
         refuse_other_programs(ray)
         seconds["ray"] = timed(folder / "ray", ray.environment, epochs, "--on", f"ray={ray.address}")
+        refuse_lost_interrupts(ray, folder / "stopped-ray")
     slurm = Slurm(folder / "s")
     with running(slurm):
         refuse_on_slurm(slurm, folder)
         seconds["slurm"] = timed(
             folder / "slurm", slurm.environment, epochs, "--on", "slurm=two", "--runs-per-job", "1"
         )
+        refuse_lost_interrupts(slurm, folder / "stopped-slurm")
     groups = [*ray.groups, *(process.pid for process in slurm.daemons.values())]
     left = [pid for group in groups for pid in members(group)]
     tables = {name: table(folder / name) for name in names}

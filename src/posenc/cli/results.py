@@ -123,6 +123,7 @@ def _export(
 def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple[str, ...], every: bool) -> int:
     """Print the tables of a store, and what is known of their data and code."""
     from posenc.workbench.storage import selected_results
+    from posenc.workbench.storage.run_selection import no_cycle_search
     from posenc.workbench.tables.metric_table import metrics_of_block, tables_of_runs
 
     runs = _chosen(store, *where)
@@ -131,15 +132,16 @@ def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple
         print(NONE_FINISHED)
         return status
     request_checks.refuse_missing_packages("scipy")
-    measured, main = list(selected_results.run_metrics(store, runs)), _main_metrics()
-    shown = {
-        name
-        for (study, _, _), names in selected_results.metric_names(measured).items()
-        for name in metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
-    }
-    _print_tables(tables_of_runs(measured, main, metrics=metrics, every=every, chosen=shown))
-    _print_records(store, runs)
-    _print_changed(store, runs)
+    with no_cycle_search():
+        measured, main = list(selected_results.run_metrics(store, runs)), _main_metrics()
+        shown = {
+            name
+            for (study, _, _), names in selected_results.metric_names(measured).items()
+            for name in metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
+        }
+        _print_tables(tables_of_runs(measured, main, metrics=metrics, every=every, chosen=shown))
+        _print_records(store, runs)
+        _print_changed(store, runs)
     return status
 
 

@@ -85,7 +85,7 @@ def sd(values: Sequence[float]) -> float:
     center = mean(values)
     if len(values) < 2:
         return math.nan
-    return math.sqrt(math.fsum((value - center) ** 2 for value in values) / (len(values) - 1))
+    return math.sqrt(math.fsum([(value - center) ** 2 for value in values]) / (len(values) - 1))
 
 
 def t_interval(values: Sequence[float], level: float = 0.95, bounds: Bounds = UNBOUNDED) -> Estimate:
@@ -213,8 +213,8 @@ def paired_differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[f
 def _refuse_unusable(values: Sequence[float]) -> None:
     if len(values) == 0:
         raise ValueError("An estimate needs at least one value; got none. Run at least one seed.")
-    for value in values:
-        if not math.isfinite(value):
-            raise ValueError(
-                f"An estimate needs finite values; got {value}. Leave diverged seeds out, and report that you did."
-            )
+    if not all(map(math.isfinite, values)):
+        value = next(value for value in values if not math.isfinite(value))
+        raise ValueError(
+            f"An estimate needs finite values; got {value}. Leave diverged seeds out, and report that you did."
+        )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import toy_work
-from posenc.workbench.executors import ray_cluster
+from posenc.workbench.executors import node_check, ray_cluster
 from posenc.workbench.executors.ray_executor import groups
 from posenc.workbench.runner import InProcess, run
 from posenc.workbench.storage.store import Store
@@ -107,3 +109,50 @@ def test_a_run_for_which_no_node_is_large_enough_is_refused() -> None:
 
 def test_runs_on_the_cpu_are_tasks_of_their_own() -> None:
     assert [len(group) for group in groups(toys(3))] == [1, 1, 1]
+
+
+class AskedCluster:
+    """A cluster of one node that gives an answer, or none, to the question before anything is queued."""
+
+    def __init__(self, *answers: tuple[dict[str, str], list[str]] | Exception) -> None:
+        self.answers = list(answers)
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [
+            {"Alive": True, "NodeID": "ab" * 28, "NodeManagerAddress": "10.0.0.2", "Resources": {"CPU": 2.0}},
+            {"Alive": False, "NodeID": "cd" * 28, "NodeManagerAddress": "10.0.0.3", "Resources": {"CPU": 2.0}},
+        ]
+
+    def remote(self, function: object) -> AskedCluster:
+        return self
+
+    def options(self, **options: object) -> SimpleNamespace:
+        return SimpleNamespace(remote=lambda paths: "the question")
+
+    def wait(self, questions: list[str], num_returns: int, timeout: float) -> tuple[list[str], list[str]]:
+        return (questions, []) if self.answers else ([], questions)
+
+    def get(self, question: str) -> tuple[dict[str, str], list[str]]:
+        answer = self.answers.pop()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        (
+            [(node_check.versions() | {"torch": "1.0"}, [])],
+            r"10\.0\.0\.2 \(abababab\) and the command have torch 1\.0 and",
+        ),
+        ([(node_check.versions(), ["/data/images"])], r"10\.0\.0\.2 \(abababab\) cannot read /data/images, which"),
+        ([ImportError("No module named 'msgspec'")], r"\(abababab\) cannot execute posenc: No module named 'msgspec'"),
+        ([], r"The Ray node 10\.0\.0\.2 \(abababab\) does not answer"),
+    ],
+)
+def test_a_node_of_ray_that_cannot_execute_the_runs_is_named(answers: list[Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        ray_cluster.refuse_unable_nodes(AskedCluster(*answers), ["/data/images"])
+    able = AskedCluster((node_check.versions(), []))
+    assert ray_cluster.refuse_unable_nodes(able, []) == ["10.0.0.2 (abababab)"]

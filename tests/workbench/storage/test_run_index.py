@@ -86,6 +86,27 @@ def test_a_changed_digit_is_named_though_size_and_time_are_as_before(store: Stor
     assert len(store.finished_among(spec(seed).identity for seed in range(300))) == 3
 
 
+def test_a_file_that_a_table_does_not_show_is_compared_where_it_is_read(store: Store) -> None:
+    path = file(store, 1, "curves.jsonl")
+    with path.open("r+b") as opened:  # in its place, so that the folder does not tell
+        opened.write(b"no curve")
+    assert len(losses(store)) == 6
+    assert store.damaged() == []
+    assert len(store.curves()) == 0  # no run has one; the damaged one is named
+    assert store.damaged()[0].reason.startswith("curves.jsonl has")
+    assert len(losses(store)) == 5  # named by every further question of this object
+    assert len(Store(store.root).finished_among(spec(seed).identity for seed in range(300))) == 3
+
+
+def test_the_seeds_of_a_variant_share_their_specification_in_the_index(store: Store) -> None:
+    with sqlite3.connect(store.root / "index.sqlite") as database:
+        assert database.execute("SELECT COUNT(*), COUNT(DISTINCT head) FROM runs").fetchone() == (6, 2)
+    assert [each.seed for each in store.specs("toy")] == [0, 1, 2, 3]
+    huge = RunSpec(study="toy", variant="line", preset="quick", procedure="toy.train", seed=2**70, settings={})
+    store.finish(huge, RunResult(metrics={"loss": 1.0}), {"seconds": 1.0}, ORIGIN)
+    assert Store(store.root).specs("toy")[-1].seed == 2**70  # more than an integer of SQLite
+
+
 @pytest.mark.parametrize("name", ["unit.json", "curves.jsonl", "arrays.safetensors", "weights.safetensors"])
 def test_a_missing_file_is_named(store: Store, name: str) -> None:
     file(store, 1, name).unlink()

@@ -13,18 +13,20 @@ import stat
 import struct
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeVar
 
 from posenc.workbench.storage.disk_errors import PASSING
-from posenc.workbench.storage.stored import DamagedRunError
+from posenc.workbench.storage.stored import DamagedRunError, Record
 
 OF_THE_FILE = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EIO, errno.ELOOP)
 """Errors that concern one file. Any other error, such as too many open files, concerns the process."""
 ATTEMPTS, PAUSE_SECONDS = 3, 0.3
 """Number of times that a file is read if its disk reports an error that may pass, and the time between two of them."""
 RECORD_FILE = "unit.json"
+FOLDER = "."
+"""Name of the folder of a run among its files. Its state changes if a file in it is added, removed or replaced."""
 HEADER = struct.Struct("<4s22xHH")
 """Local header of a member of a zip archive: signature, length of the name, length of the extra field."""
 SIGNATURE = b"PK\x03\x04"
@@ -46,6 +48,25 @@ class State(NamedTuple):
     modified: int
     size: int
     inode: int
+
+
+class Checked(NamedTuple):
+    """A record that was compared with its files, names and states of the files then, and the content of the metrics."""
+
+    names: Sequence[str]
+    states: Sequence[State]
+    record: Record
+    metrics: bytes
+
+    @property
+    def signature(self) -> bytes:
+        """States as bytes."""
+        return packed_states(self.states)
+
+    @property
+    def files(self) -> str:
+        """Names of the files, joined by spaces."""
+        return " ".join(self.names)
 
 
 class Place(NamedTuple):
@@ -77,6 +98,11 @@ class RunFiles(Protocol):
         """Folder or archive that holds them."""
         ...
 
+    @property
+    def around(self) -> tuple[str, ...]:
+        """Name of the folder itself, whose state counts too; none for files in an archive."""
+        ...
+
     def content(self, file: str) -> tuple[bytes, State]:
         """Content and state of a file; DamagedRunError if it is missing or cannot be read."""
         ...
@@ -99,6 +125,7 @@ class FolderFiles:
 
     def __init__(self, folder: str) -> None:
         self.place = folder
+        self.around = (FOLDER,)
 
     def content(self, file: str) -> tuple[bytes, State]:
         """Content of a regular file, and its state. A named pipe or a device in its place is not read."""
@@ -142,7 +169,7 @@ class PackedFiles:
 
     def __init__(self, folder: Path, places: Mapping[str, Place]) -> None:
         self.folder, self.places = folder, places
-        self.place = str(folder)
+        self.place, self.around = str(folder), ()
 
     def content(self, file: str) -> tuple[bytes, State]:
         """Content of a file, and its state."""
@@ -266,6 +293,44 @@ def is_unchanged(folder: str, names: str, states: bytes) -> bool:
     except OSError:
         return False
     return states == b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
+
+
+class FolderStates:
+    """Comparison of the states of the files of many folders with earlier ones.
+
+    Args:
+        root: Folder of the folders.
+        first: Number of names of each that are compared, in their order; None for all files, without the folder itself,
+            which tells nothing more.
+    """
+
+    def __init__(self, root: Path, first: int | None) -> None:
+        self.root, self.first = str(root), first
+        self._parts: dict[str, list[str]] = {}
+
+    def is_unchanged(self, folder: str, names: str, states: bytes) -> bool:
+        """Return True if no compared file of a folder has changed.
+
+        Args:
+            folder: Name of the folder.
+            names: Names of the files, joined by spaces.
+            states: Their states, as ``signature`` returned them.
+
+        Returns:
+            True if none has.
+        """
+        parts, stat, pack = self._parts.get(names), os.stat, _STATE.pack
+        if parts is None:
+            every = names.split(" ")
+            chosen = every[: self.first] if self.first else every[every[0] == FOLDER :]
+            parts = self._parts[names] = [f"/{name}" for name in chosen]
+        place = f"{self.root}/{folder}"
+        try:
+            now = [stat(place + part) for part in parts]
+        except OSError:
+            return False
+        packed = b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
+        return (states[: len(packed)] if self.first else states[-len(packed) :]) == packed
 
 
 def packed_states(states: Iterable[State]) -> bytes:

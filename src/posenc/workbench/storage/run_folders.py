@@ -18,10 +18,9 @@ import hashlib
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -33,13 +32,13 @@ from posenc.workbench.storage.compacted_runs import CompactedRuns
 from posenc.workbench.storage.identity import DIGITS
 from posenc.workbench.storage.run_files import (
     RECORD_FILE,
+    Checked,
     FolderFiles,
+    FolderStates,
     PackedFiles,
     RunFiles,
-    State,
     is_folder,
     is_unchanged,
-    packed_states,
     signature,
 )
 from posenc.workbench.storage.run_index import FEW, DamagedIndexError, Indexed, RunIndex, RunRow, head_of
@@ -49,26 +48,10 @@ UNITS, DAMAGED, REPLACED = "units", "damaged", "replaced"
 SMALL_FILES = (METRICS, CURVES)
 """Files whose digests are compared by every read."""
 RECORD = msgspec.json.Decoder(Record)
+OF_TABLES = 3
+"""Number of first names of a run whose states tables compare: its folder, ``unit.json`` and the metrics."""
 MANY = 4096
 """Number of records that are kept in memory."""
-
-
-class Checked(NamedTuple):
-    """A record that was compared with its files, the states of the files then, and the content of the metrics."""
-
-    states: Sequence[State]
-    record: Record
-    metrics: bytes
-
-    @property
-    def signature(self) -> bytes:
-        """States as bytes."""
-        return packed_states(self.states)
-
-    @property
-    def files(self) -> str:
-        """Names of the files, joined by spaces."""
-        return " ".join((RECORD_FILE, *self.record.files))
 
 
 class RunFolders:
@@ -223,16 +206,25 @@ class RunFolders:
 
     # -- all runs ------------------------------------------------------------------------------------------------
 
-    def sync(self, study: str | None = None, preset: str | None = None, keys: Collection[str] | None = None) -> None:
+    def sync(
+        self,
+        study: str | None = None,
+        preset: str | None = None,
+        keys: Collection[str] | None = None,
+        complete: bool = False,
+    ) -> None:
         """Bring the index to the state of the files: new and changed runs are compared with their digests.
 
-        New and absent runs are noticed in the whole store. The states of the files of the named runs in folders of
-        their own are compared with the noted ones; of compacted runs only the states of the archives are.
+        New and absent runs are noticed in the whole store. Of the named runs in folders of their own, the noted states
+        are compared with those of the folder and of the files that the index has copied: ``unit.json`` and metrics. The
+        folder tells that a file is missing or was replaced. A file that was changed in its place is noticed where it is
+        read, or here if ``complete``. Of compacted runs the states of the archives are compared.
 
         Args:
             study: Compare only the files of this study; None for all.
             preset: Compare only the files of this preset; None for all.
             keys: Compare only the files of these identities, and of names of the first layout; None for all.
+            complete: Compare every file of a run.
         """
         names = self.folder_names()  # First, because a run that leaves its folder is in a pack by then.
         if len(names) > FEW or self.compacted.time():
@@ -240,6 +232,7 @@ class RunFolders:
         self._sync_packs(every=True)
         present, new = set(names), set(names)
         changed, gone = set[str](), set[str]()
+        compared = FolderStates(self.folder, None if complete else OF_TABLES)
         for name, files, states in self.index.signatures(study, preset):
             if name not in present:
                 gone.add(name)
@@ -247,13 +240,10 @@ class RunFolders:
             new.discard(name)
             # States that were too new to be noted for other processes are those that this object has noted.
             noted = self._signatures.get(name) if files and not states else (files, states)
-            if noted is None or name in self._refused:
+            if noted is None or name in self._refused or name in self.damaged:
                 changed.add(name)
             elif files and (keys is None or name.partition(".")[0] in keys):
-                if is_unchanged(f"{self.folder}/{name}", *noted):
-                    self.damaged.pop(name, None)
-                else:
-                    changed.add(name)
+                changed |= set() if compared.is_unchanged(name, *noted) else {name}
         if gone:
             self.index.remove(gone)
             for name in gone:
@@ -347,7 +337,7 @@ class RunFolders:
                     rows.append(_row(name, checked, pack=pack, places=encoded))
                     continue
                 right = False
-                rows.append((Indexed(name, pack, "", b"", encoded, b"", 0, "", b""), None))
+                rows.append((Indexed(name, pack, "", b"", encoded, b"", "", 0, "", b""), None))
                 if (self.folder / name).is_dir():  # A good result has come in its place.
                     self.damaged.pop(name, None)
             self.index.put_pack(pack, states if right else b"", rows)  # A pack with damage is read by every process.
@@ -425,6 +415,7 @@ class RunFolders:
 
 
 def _check(files: RunFiles, name: str) -> Checked:
+    around = [files.state(name) for name in files.around]  # First: what is added from now on changes it.
     content, first = files.content(RECORD_FILE)
     try:
         record = RECORD.decode(content)
@@ -432,8 +423,10 @@ def _check(files: RunFiles, name: str) -> Checked:
         said = "holds nothing but zeros" if not content.strip(b"\0") else "cannot be read as a record"
         raise DamagedRunError(f"unit.json {said}") from None
     _refuse_other_identity(name, record, content)
-    states, metrics = [first], b""
-    for file, size in record.files.items():
+    states, metrics = [*around, first], b""
+    names = [*files.around, RECORD_FILE, *sorted(record.files, key=lambda file: file != METRICS)]
+    for file in names[len(states) :]:
+        size = record.files[file]
         small = file in SMALL_FILES
         content, state = files.content(file) if small else (b"", files.state(file))
         if state.size != size:
@@ -442,7 +435,7 @@ def _check(files: RunFiles, name: str) -> Checked:
             _refuse_other_content(file, content, record.digests.get(file))
         metrics = content if file == METRICS else metrics
         states.append(state)
-    return Checked(tuple(states), record, metrics)
+    return Checked(tuple(names), tuple(states), record, metrics)
 
 
 def _row(
@@ -458,6 +451,7 @@ def _row(
         signature=signature,
         places=places,
         head=head_of(record.spec),
+        seed=str(record.spec.seed),
         settings=0,
         code=record.code,
         metrics=msgspec.json.encode(metrics),

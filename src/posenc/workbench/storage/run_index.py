@@ -27,7 +27,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.run_files import Places
 
 FILE = "index.sqlite"
-VERSION = 1
+VERSION = 2
 FEW = 256
 """Number of runs up to which the index is in memory: reading the files is as fast."""
 BUSY_SECONDS = 10.0
@@ -36,7 +36,8 @@ PAGE = 4096
 """Number of rows that are in memory at a time while all are read."""
 TABLES = """
 CREATE TABLE IF NOT EXISTS runs (name TEXT, pack TEXT, files TEXT, signature BLOB, places BLOB, study TEXT,
-    preset TEXT, head BLOB, settings INTEGER, code TEXT, metrics BLOB, checksum INTEGER, PRIMARY KEY (name, pack));
+    preset TEXT, head BLOB, seed TEXT, settings INTEGER, code TEXT, metrics BLOB, checksum INTEGER,
+    PRIMARY KEY (name, pack));
 CREATE INDEX IF NOT EXISTS by_study ON runs (study, preset);
 CREATE INDEX IF NOT EXISTS by_pack ON runs (pack) WHERE pack != '';
 CREATE TABLE IF NOT EXISTS settings (id INTEGER PRIMARY KEY, digest BLOB UNIQUE, content BLOB);
@@ -51,13 +52,12 @@ class DamagedIndexError(Exception):
 
 
 class Head(msgspec.Struct, array_like=True, frozen=True):
-    """Specification of a run without its settings."""
+    """Specification of a run without its settings and its seed: many runs share it."""
 
     study: str
     preset: str
     condition: str
     variant: str
-    seed: int
     procedure: str
     version: int
     entry: str
@@ -71,9 +71,10 @@ class Indexed(NamedTuple):
         name: Name of the run's folder.
         pack: Name of its pack; "" for a run in a folder of its own.
         files: Names of its files, joined by spaces.
-        signature: States of its files; of a compacted run, empty.
+        signature: States of its files, in the order of the names; of a compacted run, empty.
         places: Places of its files in the pack; empty for a run in a folder of its own.
-        head: Specification without the settings, as JSON.
+        head: Specification without settings and seed, as JSON.
+        seed: Seed, as text: a seed may be larger than an integer of SQLite.
         settings: Number of the settings.
         code: Key of the code.
         metrics: Metrics as JSON.
@@ -86,6 +87,7 @@ class Indexed(NamedTuple):
     signature: bytes
     places: bytes
     head: bytes
+    seed: str
     settings: int
     code: str
     metrics: bytes
@@ -98,7 +100,8 @@ class RunRow(NamedTuple):
     Attributes:
         name: Name of the run's folder.
         pack: Name of its pack; "" for a run in a folder of its own.
-        head: Specification without the settings, as JSON; empty for a damaged run.
+        head: Specification without settings and seed, as JSON; empty for a damaged run.
+        seed: Seed, as text.
         settings: Number of the settings.
         code: Key of the code.
         metrics: Metrics as JSON.
@@ -108,6 +111,7 @@ class RunRow(NamedTuple):
     name: str
     pack: str
     head: bytes
+    seed: str
     settings: int
     code: str
     metrics: bytes
@@ -399,11 +403,12 @@ def decoded_places(places: bytes) -> Places:
     return msgspec.json.decode(places, type=Places)
 
 
-def spec_of(head: Head, settings: dict[str, Any]) -> RunSpec:
+def spec_of(head: Head, seed: int, settings: dict[str, Any]) -> RunSpec:
     """Specification of a run from the parts that the index has.
 
     Args:
-        head: Specification without the settings.
+        head: Specification without settings and seed.
+        seed: The seed.
         settings: The settings.
 
     Returns:
@@ -412,7 +417,7 @@ def spec_of(head: Head, settings: dict[str, Any]) -> RunSpec:
     return RunSpec(
         study=head.study,
         variant=head.variant,
-        seed=head.seed,
+        seed=seed,
         preset=head.preset,
         condition=head.condition,
         procedure=head.procedure,
@@ -424,7 +429,7 @@ def spec_of(head: Head, settings: dict[str, Any]) -> RunSpec:
 
 
 def head_of(spec: RunSpec) -> bytes:
-    """Specification of a run without its settings, as JSON.
+    """Specification of a run without settings and seed, as JSON.
 
     Args:
         spec: The run.
@@ -432,7 +437,7 @@ def head_of(spec: RunSpec) -> bytes:
     Returns:
         The JSON of a ``Head``.
     """
-    labels = (spec.study, spec.preset, spec.condition, spec.variant, spec.seed)
+    labels = (spec.study, spec.preset, spec.condition, spec.variant)
     return msgspec.json.encode(Head(*labels, spec.procedure, spec.version, spec.entry, dict(spec.parents)))
 
 
@@ -456,7 +461,7 @@ def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec | N
         row = indexed._replace(settings=numbers[content])
         labels = (spec.study, spec.preset) if spec else ("", "")
         values = (*row[:5], *labels, *row[5:-1], _checksum(row))
-        database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def _right(rows: Iterable[tuple[Any, ...]]) -> Iterator[RunRow]:
@@ -468,7 +473,8 @@ def _right(rows: Iterable[tuple[Any, ...]]) -> Iterator[RunRow]:
 
 
 def _checksum(row: Indexed | RunRow) -> int:
-    return zlib.crc32(row.metrics, zlib.crc32(row.head, zlib.crc32(f"{row.name} {row.settings} {row.code}".encode())))
+    labels = f"{row.name} {row.seed} {row.settings} {row.code}"
+    return zlib.crc32(row.metrics, zlib.crc32(row.head, zlib.crc32(labels.encode())))
 
 
 def _digest(content: bytes) -> bytes:

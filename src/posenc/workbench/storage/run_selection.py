@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,8 @@ from posenc.workbench.variant_labels import current_label, relabeled
 HEAD = msgspec.json.Decoder(Head)
 NUMBERS = msgspec.json.Decoder(dict[str, float])
 METRICS = msgspec.json.Decoder(dict[str, float | None])
+SharedLabels = tuple[str, str, str, str]
+"""Study, preset, condition and variant: the labels that the seeds of a variant share."""
 
 
 class Specifications:
@@ -37,18 +38,32 @@ class Specifications:
 
     def __init__(self, folders: RunFolders, old: Mapping[str, str]) -> None:
         self._folders, self._old = folders, old
+        self._heads: dict[bytes, Head] = {}
 
-    def stored(self, row: RunRow, head: Head) -> RunSpec:
+    def head(self, row: RunRow) -> Head:
+        """What a run shares with others: its specification without settings and seed. Equal ones are decoded once.
+
+        Args:
+            row: Its row of the index.
+
+        Returns:
+            The specification without settings and seed.
+        """
+        head = self._heads.get(row.head)
+        if head is None:
+            head = self._heads[row.head] = HEAD.decode(row.head)
+        return head
+
+    def stored(self, row: RunRow) -> RunSpec:
         """Specification of a run under the labels under which it was stored, as they are named now.
 
         Args:
             row: Its row of the index.
-            head: The decoded ``head`` of the row.
 
         Returns:
             The specification.
         """
-        spec = spec_of(head, self._folders.index.settings(row.settings))
+        spec = spec_of(self.head(row), int(row.seed), self._folders.index.settings(row.settings))
         return relabeled(spec if spec.procedure else upgraded(spec, self._old))
 
     def labeled(self, row: RunRow, labels: Row) -> RunSpec:
@@ -61,23 +76,38 @@ class Specifications:
         Returns:
             The specification.
         """
-        return self.stored(row, HEAD.decode(row.head)).labeled(labels)
+        return self.stored(row).labeled(labels)
 
 
 class SelectedRun:
     """A run under one of its labels.
 
     Args:
-        labels: The labels.
+        shared: Study, preset, condition and variant.
+        seed: Seed.
         identity: Identity.
         row: Its row of the index.
         specifications: Makes the specification.
     """
 
-    __slots__ = ("_specifications", "identity", "labels", "row")
+    __slots__ = ("_specifications", "identity", "row", "seed", "shared")
 
-    def __init__(self, labels: Row, identity: str, row: RunRow, specifications: Specifications) -> None:
-        self.labels, self.identity, self.row, self._specifications = labels, identity, row, specifications
+    def __init__(
+        self, shared: SharedLabels, seed: int, identity: str, row: RunRow, specifications: Specifications
+    ) -> None:
+        self.shared, self.seed, self.identity, self.row = shared, seed, identity, row
+        self._specifications = specifications
+
+    @property
+    def labels(self) -> Row:
+        """First columns of its rows, under their stored names."""
+        study, preset, condition, variant = self.shared
+        return {"study": study, "preset": preset, "setting": condition, "scheme": variant, "seed": self.seed}
+
+    @property
+    def entry(self) -> str:
+        """Entry of its procedure."""
+        return self._specifications.head(self.row).entry
 
     @property
     def name(self) -> str:
@@ -131,24 +161,33 @@ def select(
     Returns:
         The intact runs, each once under each label, sorted by the labels and the name.
     """
-    with _no_cycle_search():
+    with no_cycle_search():
         known = None if keys is None else {*keys, *(key for key, identity in old.items() if identity in keys)}
         folders.sync(study, preset, known)
         others = _further(folders, further)
-        specifications, present = Specifications(folders, old), dict[tuple[str, str, str, str], Any]()
-        found = list[tuple[tuple[Any, ...], SelectedRun]]()
+        specifications, present = Specifications(folders, old), dict[bytes, SharedLabels | None]()
+        groups = dict[SharedLabels, list[tuple[int, str, SelectedRun]]]()
         for row in _rows(folders, others, old, study, preset, known):
             for run in _labeled(row, others, specifications, present):
-                labels = run.labels
-                if study in (None, labels["study"]) and preset in (None, labels["preset"]):
-                    found.append(((*labels.values(), run.name), run))
-        found.sort(key=itemgetter(0))
-        return [run for number, (key, run) in enumerate(found) if not number or key != found[number - 1][0]]
+                if study in (None, run.shared[0]) and preset in (None, run.shared[1]):
+                    groups.setdefault(run.shared, []).append((run.seed, run.name, run))
+        found = list[SelectedRun]()
+        for shared in sorted(groups):  # Faster than to sort all runs by all labels.
+            last: tuple[int, str] | None = None
+            for seed, name, run in sorted(groups[shared], key=itemgetter(0, 1)):
+                if (seed, name) != last:
+                    found.append(run)
+                last = seed, name
+        return found
 
 
 @contextmanager
-def _no_cycle_search() -> Iterator[None]:
-    """Pause the search for cyclic garbage, which would look at every one of many new objects again and again."""
+def no_cycle_search() -> Iterator[None]:
+    """Pause the search for cyclic garbage, which would look at every one of many new objects again and again.
+
+    Yields:
+        Nothing.
+    """
     before = gc.isenabled()
     gc.disable()
     try:
@@ -186,28 +225,26 @@ def _labeled(
     row: RunRow,
     others: Mapping[str, Sequence[Labels]],
     specifications: Specifications,
-    known: dict[tuple[str, str, str, str], Any],
+    known: dict[bytes, SharedLabels | None],
 ) -> list[SelectedRun]:
-    """A run under each of its labels, its own first. ``known``: stored labels to present ones, each text once."""
-    head, key = HEAD.decode(row.head), row.name.partition(".")[0]
-    if is_old(key) or not head.procedure:
-        spec = specifications.stored(row, head)
-        own, identity = spec.labels, spec.identity
-    else:
-        study, preset, condition, variant = stored = head.study, head.preset, head.condition, head.variant
-        if stored not in known:
-            known[stored] = study, preset, condition, current_label(study, variant)
-        study, preset, condition, variant = known[stored]
-        own = {"study": study, "preset": preset, "setting": condition, "scheme": variant, "seed": head.seed}
-        identity = key
-    runs = [SelectedRun(own, identity, row, specifications)]
+    """A run under each of its labels, its own first. ``known``: present labels by the stored ones, each text once."""
+    if row.head not in known:
+        head = specifications.head(row)
+        variant = current_label(head.study, head.variant)
+        known[row.head] = (head.study, head.preset, head.condition, variant) if head.procedure else None
+    shared, identity = known[row.head], row.name.partition(".")[0]
+    if shared is None or is_old(identity):
+        spec = specifications.stored(row)
+        shared, identity = (spec.study, spec.preset, spec.condition, spec.variant), spec.identity
+    runs = [SelectedRun(shared, int(row.seed), identity, row, specifications)]
     if identity in others:
-        seen = [own]
+        seen = [(*shared, runs[0].seed)]
         for each in others[identity]:
-            labels = Row(each) | {"scheme": current_label(each["study"], each["scheme"])}
-            if labels not in seen:
-                seen.append(labels)
-                runs.append(SelectedRun(labels, identity, row, specifications))
+            variant = current_label(each["study"], each["scheme"])
+            further, seed = (each["study"], each["preset"], each["setting"], variant), each["seed"]
+            if (*further, seed) not in seen:
+                seen.append((*further, seed))
+                runs.append(SelectedRun(further, seed, identity, row, specifications))
     return runs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from posenc.workbench.dataset_record import DatasetRecord, label_of
-from posenc.workbench.storage.run_selection import HEAD, SelectedRun
+from posenc.workbench.storage.run_selection import SelectedRun
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.tables.metric_table import Block, RunMetrics
@@ -21,10 +21,14 @@ def run_metrics(store: Store, runs: Iterable[SelectedRun]) -> Iterator[RunMetric
     Yields:
         Their metrics and labels.
     """
+    known = dict[tuple[str, str], str]()
     for run, data in store.with_data(runs):
         if metrics := run.metrics:
-            study, preset, condition, variant, seed = run.labels.values()
-            yield RunMetrics(study, preset, label_of(data), condition, variant, seed, run.name, run.code, metrics)
+            study, preset, condition, variant = run.shared
+            contents = data["data"], data["digest"]
+            if contents not in known:
+                known[contents] = label_of(data)
+            yield RunMetrics(study, preset, known[contents], condition, variant, run.seed, run.name, run.code, metrics)
 
 
 def metric_names(runs: Iterable[RunMetrics]) -> dict[Block, set[str]]:
@@ -79,7 +83,7 @@ def changed(store: Store, runs: Iterable[SelectedRun]) -> Sequence[ChangedRun[Se
     groups = dict[tuple[str, int, str], list[SelectedRun]]()
     for run in {run.row.name: run for run in runs}.values():
         if run.code:
-            groups.setdefault((run.code, run.row.settings, HEAD.decode(run.row.head).entry), []).append(run)
+            groups.setdefault((run.code, run.row.settings, run.entry), []).append(run)
     found = list[ChangedRun[SelectedRun]]()
     for group in groups.values():
         for each in store.code.changed([(group[0], group[0].spec)]):

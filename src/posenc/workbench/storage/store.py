@@ -120,7 +120,7 @@ class Store:
         every = set(identities)
         if len(every) <= FEW:
             return set(filter(self.finished, every))
-        self.folders.sync()
+        self.folders.sync(complete=True)
         intact = {name.partition(".")[0] for name in self.folders.index.names() if name not in self.folders.damaged}
         intact |= {identity for key, identity in self._identities.items() if key in intact}
         return every & intact

@@ -170,10 +170,13 @@ def tables_of_runs(
         ValueError: A metric is not stored; the message names the nearest one.
     """
     blocks: dict[Block, _Variants] = {}
+    variants, last = _Variants(), None
     for numbered in enumerate(runs):
         run = numbered[1]
-        variants = blocks.setdefault((run.study, run.preset, run.data), {})
+        if last is None or run[:3] != last[:3]:
+            variants = blocks.setdefault((run.study, run.preset, run.data), {})
         variants.setdefault((run.condition, run.variant), []).append(numbered)
+        last = run
     known = {block: _names(variants) for block, variants in blocks.items()}
     refuse_unknown_metrics(metrics, {name for names in known.values() for name in names})
     tables = []
@@ -255,7 +258,7 @@ def mean_text(values: Sequence[float], metric: str) -> str:
         The mean with two digits of its interval; without an interval for one seed, or if all values are equal. Values
         that are not finite are left out and counted.
     """
-    finite = [value for value in values if math.isfinite(value)]
+    finite = list(filter(math.isfinite, values))
     lost = f" ({len(finite)} of {len(values)} seeds finite)" if len(finite) < len(values) else ""
     if not finite:
         return f"not finite{lost}" if values else ""
@@ -275,7 +278,8 @@ def _run_of_row(row: Row) -> RunMetrics:
 
 
 def _names(variants: _Variants) -> set[str]:
-    return {name for runs in variants.values() for _, run in runs for name in run.metrics}
+    several = {tuple(run.metrics) for runs in variants.values() for _, run in runs}
+    return {name for names in several for name in names}
 
 
 def _lines(variants: _Variants, chosen: Collection[str]) -> list[Line]:
@@ -283,18 +287,23 @@ def _lines(variants: _Variants, chosen: Collection[str]) -> list[Line]:
     groups: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     names: dict[tuple[str, str], dict[str, None]] = {}
     first: dict[tuple[str, str], int] = {}
+    wanted = sorted(chosen)
     for (condition, variant), runs in variants.items():
         several = _metrics_of_several_codes(runs)
         for position, run in runs:
             copy = run.unit.partition(".")[2]
             alone = (condition, f"{variant} (copy {copy})" if copy else variant)
             coded = (condition, f"{alone[1]} (code {run.code[:CODE] or 'unknown'})") if several else alone
-            for metric, value in run.metrics.items():
-                if metric in chosen:
+            seed, metrics = run.seed, run.metrics
+            for metric in wanted:
+                if metric in metrics:
                     label = coded if metric in several else alone
                     if label not in groups:
                         groups[label], names[label], first[label] = {}, {}, position
-                    groups[label].setdefault(metric, {})[run.seed] = value
+                    values = groups[label]
+                    if metric not in values:
+                        values[metric] = {}
+                    values[metric][seed] = metrics[metric]
                     names[label][run.unit] = None
     return [
         Line(condition=label[0], variant=label[1], values=groups[label], runs=tuple(names[label]))
