@@ -17,6 +17,7 @@ from posenc.workbench.advice.recognition import by_name
 from posenc.workbench.advice.trainer import Deadline, TimeIsOver
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.progress import Event
+from posenc.workbench.runner import InProcess
 from posenc.workbench.storage.store import Store
 from tiny_data import WRITERS
 
@@ -112,6 +113,18 @@ def test_a_spent_budget_ends_the_runs_and_the_same_call_goes_on(tmp_path: Path, 
     assert time.monotonic() - began < 10 * 12, "the runs take minutes"
     assert "The budget is spent" in capsys.readouterr().out
     assert (tmp_path / "runs").exists()
+
+
+def test_an_executor_of_the_user_trains(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    class Counting(InProcess):
+        def run(self, specs, store_root, emit) -> None:
+            asked.append(len(specs))
+            super().run(specs, store_root, emit)
+
+    advice = advised(tmp_path, "houses.csv", executor=Counting())
+    assert asked[0] == 3 * len(advice.race.looks[0].scores)
 
 
 def test_the_deadline_raises_in_the_midst_of_a_run() -> None:

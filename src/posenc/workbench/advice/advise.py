@@ -142,11 +142,12 @@ def advise(
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one training at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     request_checks.refuse_missing_packages(*PAGE_PACKAGES)
+    engine = engine_of(executor, device)
     options = {"target": target, **(reading or {})}
     found = recognize(Path(source), study, target, options.get("labels"))
     trainer = _trainer(found, question, options, changes or {})
     print(found.sentence, flush=True)
-    place = executor_of(trainer.study, engine_of(executor, device), jobs)
+    place = executor_of(trainer.study, engine, jobs)
     processes = jobs or (cores() if place or device == "cpu" else 1)
     trainer.executor, trainer.deadline = place or runner.pick(device, processes), deadline
     with provisional_store(Path(out)) as proposed:
