@@ -21,7 +21,6 @@ from posenc.measure.budget_comparison import Scores, ScoreScale, compare_budgets
 from posenc.measure.statistics import paired_difference
 
 RESULTS = Path(__file__).parents[1] / "results"
-FULL, HALF, LATER = "gridpe-quick", "other-budgets/gridpe-quick-epochs-2", "other-budgets/gridpe-quick-epochs-16"
 CONDITION, CONTROL = "main", "nope"
 ACCURACY = ScoreScale(higher=True, chance=0.1, bounds=(0.0, 1.0))
 ERROR = ScoreScale(higher=False, bounds=(0.0, float("inf")))

@@ -115,10 +115,10 @@ def wrong(edges, **given):
         (lambda: as_graph([(0, 4)], nodes=3), r"3 nodes are numbered from 0 to 2; got node 4\. Use nodes=5"),
         (
             lambda: as_graph([(0, 10**9), (1, 2)]),
-            r"^2 edges name the node 1000000000, and nodes are numbered .* Number them so: edges = torch\.unique\("
+            r"^edges name the node 1000000000, and nodes are numbered .* Number them so: edges = torch\.unique\("
             r"torch\.as_tensor\(edges\), return_inverse=True\)\[1\]\. If .* write nodes=1000000001\.$",
         ),
-        (lambda: as_graph([(0, 10**12)], nodes=10**13), r"1 edges name the node 1000000000000, .*=True\)\[1\]\.$"),
+        (lambda: as_graph([(0, 10**12)], nodes=10**13), r"an edge names the node 1000000000000, .*=True\)\[1\]\.$"),
         (lambda: as_graph([("a", "b")]), r"pairs of node numbers, an array \(E, 2\) or \(2, E\).* got a list"),
         (lambda: as_graph("edges.txt"), r"got 'edges\.txt'\. A file is read first, as by networkx\.read_edgelist"),
         (lambda: as_graph([(0, 1, 2)]), r"pairs of node numbers, as \[\(0, 1\), \(1, 2\)\]; got \(0, 1, 2\)"),

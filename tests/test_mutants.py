@@ -93,7 +93,7 @@ def test_faults_that_once_passed_the_contract_are_found(capfd):
     assert [line for line in lines if "killed, contract: " not in line] == []
 
 
-def test_every_survivor_has_a_reason_and_the_page_is_up_to_date():
+def test_what_went_through_all_stages_has_a_reason_and_the_page_is_up_to_date():
     results = command.read(command.RESULT)
     said = page.reasons()
     assert {verdict for verdict, _ in said.values()} <= {*page.VERDICTS}

@@ -56,9 +56,7 @@ def test_a_terminal_is_asked() -> None:
         ((), "name your file or folder"),
         (("--axes", "2"), "are for --explain"),
         (("--explain", "x.csv"), "--explain reads no data"),
-        (("--explain", "--on", "ray"), "so --on has no use here"),
-        (("x.csv", "--on", "kubernetes"), "--on takes local, ray, slurm"),
-        (("x.csv", "--on", "ray", "--device", "cuda:1"), "chooses the GPU itself"),
+        (("--explain", "--device", "cuda"), "so --device has no use here"),
         (("x.csv", "--device", "gpu"), "there is no device 'gpu'"),
         (("--explain", "--axes", "0"), "1 or more"),
         (

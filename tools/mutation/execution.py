@@ -1,7 +1,7 @@
 """One mutant executed: a forked process imports the changed module and runs checks or tests until one fails.
 
 The parent has imported torch, the package and pytest, which takes seconds; a fork of it starts in some hundredths. In
-the child the changed module and all modules that import it are forgotten and imported again.
+the child the changed module and all modules that import it are removed from sys.modules and imported again.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 REASONS = Path(__file__).with_name("survivors.toml")
-VERDICTS = ("hole", "equivalent", "speed", "refusal", "open")
+VERDICTS = ("equivalent", "speed", "refusal", "open")
 
 STAGES = (
     "the contract on one example",
@@ -27,15 +27,15 @@ nothing tests that part of the code. Mutated are `schemes/`, `kernels/`, `attent
 `frequencies.py`: {population:,} possible mutants, none of them in a text. A sample of {size}, drawn by file and kind
 with a fixed seed, was tested.
 
-Each mutant is tested in stages until one finds it: the contract on one example of its scheme (of two schemes, for a
+A mutant is tested in stages until one finds it: the contract on one example of its scheme (of two schemes, for a
 file that belongs to none), the contract on the other examples, the default tests that execute the changed statement,
 and the slowest checks. A mutant that needs more than its processor time counts as found.
 
-Mutants that a stage or one before it found, or that went through it:
+Of the mutants that no earlier stage found, so many went through:
 
 {stages}
 
-A mutant that passed the first stage alone may well be found by a later one: a test that was there already.
+{note}A mutant that passed the first stage alone may well be found by a later one: a test that was there already.
 `python tools/mutants.py --seconds 3600` continues.
 
 | kind | possible | sample | found: contract | found: tests | not found so far | found since | {verdicts} |
@@ -60,7 +60,7 @@ read the code; "open" is the rest. A mutant is equivalent if no input that the l
 {open}
 
 `python tools/mutants.py --again` tests those that are not found once more, after a check was added. `--faults`
-applies four faults that once passed the contract ([results](../results/mutants-cpu.json)).
+applies four faults that once passed the contract. [Results](../results/mutants-cpu.json).
 """
 
 
@@ -78,8 +78,8 @@ def reasons(path: Path = REASONS) -> dict[str, tuple[str, str]]:
 
 
 def is_alive(row: dict[str, Any], field: str = "before") -> bool:
-    """True if neither the contract nor a test found the mutant."""
-    return row.get(field, {}).get("outcome") == "survived"
+    """True if neither the contract nor a test found the mutant; a stage that could not run finds nothing."""
+    return row.get(field, {}).get("outcome") in ("survived", "error")
 
 
 def page(results: dict[str, Any]) -> str:
@@ -97,20 +97,22 @@ def page(results: dict[str, Any]) -> str:
     rest = [row for row in alive if row not in closed]
     read = [row for row in rest if row["id"] in said]
     untested = len(results["mutants"]) - len(rows)
-    note = f"{untested} mutants of the sample are not tested yet.\n" if untested else ""
+    note = f"{untested} mutants of the sample are not tested yet. " if untested else ""
     return TEXT.format(
-        verdicts=" | ".join(VERDICTS[1:]), population=sum(results["population"].values()), size=len(rows), note=note,
+        verdicts=" | ".join(VERDICTS), population=sum(results["population"].values()), size=len(rows), note=note,
         table=_table(results, rows, said),
         holes=_list((row, f"Found by {row['after'].get('by', 'its time')}.") for row in closed),
         survivors=_list((row, f"{said[row['id']][0].capitalize()}: {said[row['id']][1]}") for row in read),
         open=_list((row, f"Passed: {STAGES[row['before']['stage']]}.") for row in rest if row not in read),
-        stages="\n".join(f"* {words}: {_through(rows, stage)} of {len(rows)}" for stage, words in enumerate(STAGES)),
+        stages="\n".join(f"* {words}: {_through(rows, stage)}" for stage, words in enumerate(STAGES)),
     )  # fmt: skip
 
 
-def _through(rows: Sequence[dict[str, Any]], stage: int) -> int:
-    """Number of mutants that were found before a stage, or went through it."""
-    return sum(row["before"]["stage"] >= stage or not is_alive(row) for row in rows)
+def _through(rows: Sequence[dict[str, Any]], stage: int) -> str:
+    """Number of mutants that reached a stage and went through it, found there or not, of those that had to."""
+    reached = sum(row["before"]["stage"] >= stage for row in rows)
+    waiting = sum(row["before"]["stage"] < stage and is_alive(row) for row in rows)
+    return f"{reached} of {reached + waiting}"
 
 
 def _table(results: dict[str, Any], rows: Sequence[dict[str, Any]], said: dict[str, tuple[str, str]]) -> str:
@@ -130,11 +132,11 @@ def _columns(row: dict[str, Any], said: dict[str, tuple[str, str]]) -> list[str]
     if row.get("after", {}).get("outcome") in ("killed", "timeout"):
         return ["sample", "survived", "now"]
     verdict = said.get(row["id"], ("open", ""))[0]
-    return ["sample", "survived", verdict if verdict in VERDICTS[1:] else "open"]
+    return ["sample", "survived", verdict if verdict in VERDICTS else "open"]
 
 
 def _line(kind: str, counts: Counter[str]) -> str:
-    names = ("possible", "sample", "contract", "tests", "survived", "now", *VERDICTS[1:])
+    names = ("possible", "sample", "contract", "tests", "survived", "now", *VERDICTS)
     return f"| {kind} | " + " | ".join(f"{counts[name]:,}" for name in names) + " |"
 
 

@@ -23,7 +23,6 @@ def advise(
     changes: Changes = (),
     jobs: int | None = None,
     device: str = "cpu",
-    on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
     out: Path = Path("runs"),
     explain: bool = False,
     axes: int | None = None,
@@ -71,7 +70,6 @@ def advise(
         changes: A setting of the quick preset of the study and its new value; repeat the flag for more settings.
         jobs: Trainings at the same time. Default: one per core.
         device: cpu, cuda or cuda:N.
-        on: Engine that trains: local, ray, ray=ADDRESS, slurm or slurm=PARTITION. Time in its queue counts.
         out: The store: folder of results, checkpoints and pages.
         explain: List schemes by their claims, and train nothing. In a terminal it asks questions.
         axes: With --explain: number of axes of the positions.
@@ -95,7 +93,7 @@ def advise(
     wanted = scheme_questions.Wanted(axes, unbounded, relative, cache, mask)
     if explain:
         given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
-        given |= {"--device": None if device == "cpu" else device, "--on": None if on == "local" else on}
+        given |= {"--device": None if device == "cpu" else device}
         if unread := [flag for flag, value in given.items() if value is not None]:
             raise ValueError(f"--explain trains nothing, so {', '.join(unread)} has no use here. Leave it out.")
         return _explain(path, wanted)
@@ -109,12 +107,11 @@ def advise(
     stated = {name: value for name, value in locals().items() if name in READING_OPTIONS and value is not None}
     stated.pop("target", None)
     refuse_device_name(device)
-    if on == "local":  # A worker has the device, not this machine.
-        refuse_device(device)
+    refuse_device(device)
     from posenc.workbench.advice.advise import advise as give_advice
 
     options: dict[str, Any] = {"budget": budget, "question": question, "study": study, "out": out, "jobs": jobs}
-    options |= {"device": device, "executor": on}
+    options |= {"device": device}
     advice = give_advice(path, target=target, reading=stated, changes=changes_by_name(changes), **options)
     print(advice)
     print(advice.path)

@@ -270,8 +270,9 @@ def _count_nodes(edges: Tensor, nodes: int | None) -> int:
         raise ValueError("a graph without edges needs the number of its nodes, at least 1. Write nodes=3.")
     if low >= 0 and (high >= MOST_NODES or (nodes is None and count > max(MANY_NODES, NODES_PER_END * edges.numel()))):
         stated = "" if high >= MOST_NODES else f" If the other nodes have no edge, write nodes={count}."
+        named = "an edge names" if edges.numel() == 2 else "edges name"
         raise ValueError(
-            f"{edges.numel() // 2:,} edges name the node {high}, and nodes are numbered from 0 without gaps. Number "
+            f"{named} the node {high}, and nodes are numbered from 0 without gaps. Number "
             f"them so: edges = torch.unique(torch.as_tensor(edges), return_inverse=True)[1].{stated}"
         )
     if low < 0 or high >= count or count > MOST_NODES:

@@ -13,11 +13,11 @@ import pytest
 from posenc.workbench.advice import advise as advise_module
 from posenc.workbench.advice.advise import Advice, advise
 from posenc.workbench.advice.kinds import Kind
-from posenc.workbench.advice.recognition import by_name
+from posenc.workbench.advice.race import Rung
+from posenc.workbench.advice.recognition import by_name, recognize
 from posenc.workbench.advice.trainer import Deadline, TimeIsOver
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.progress import Event
-from posenc.workbench.runner import InProcess
 from posenc.workbench.storage.store import Store
 from tiny_data import WRITERS
 
@@ -115,16 +115,14 @@ def test_a_spent_budget_ends_the_runs_and_the_same_call_goes_on(tmp_path: Path, 
     assert (tmp_path / "runs").exists()
 
 
-def test_an_executor_of_the_user_trains(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    class Counting(InProcess):
-        def run(self, specs, store_root, emit) -> None:
-            asked.append(len(specs))
-            super().run(specs, store_root, emit)
-
-    advice = advised(tmp_path, "houses.csv", executor=Counting())
-    assert asked[0] == 3 * len(advice.race.looks[0].scores)
+def test_the_device_is_that_of_every_run(tmp_path: Path) -> None:
+    WRITERS["houses.csv"](tmp_path / "houses.csv")
+    found = recognize(tmp_path / "houses.csv", None, "price")
+    trainer = advise_module._trainer(found, None, {"target": "price"}, SMALL["houses.csv"], "cuda")
+    trained = trainer.specs(Store(tmp_path / "runs"), next(iter(trainer.candidates)), Rung(0.5, 2))
+    assert [spec.device for spec in trained] == ["cuda", "cuda"]
+    with pytest.raises(ValueError, match="there is no device 'gpu'"):
+        advise(tmp_path / "houses.csv", target="price", device="gpu")
 
 
 def test_the_deadline_raises_in_the_midst_of_a_run() -> None:

@@ -93,6 +93,7 @@ def test_at_a_length_whose_order_does_not_last_no_encoding_is_called_the_best():
 
     assert still()
     assert not still(conditions.PVT)
+    assert still(epochs=2)
     assert not still(epochs=16)
     said = claims._highest({"gridpe": {0: 0.8, 1: 0.82}, "nope": {0: 0.7, 1: 0.72}}, "ViT")
     assert said.startswith("Best for the ViT: cannot be told")

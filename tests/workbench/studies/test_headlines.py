@@ -25,7 +25,7 @@ def page(values: Mapping[str, Mapping[str, Sequence[float]]], **others: Any) -> 
     done = [SimpleNamespace(condition="main", variant=label, settings=SETTINGS) for label in labels]
     known = {"rows": rows, "done": done, "specs": done, "conditions": ["main"] if rows else [], **others}
     known["labels"] = lambda condition: labels
-    known["budget"] = lambda condition: ""
+    known |= {"budget": lambda condition: "", "preset": None}
     known["first"] = lambda condition, label: label
     return cast(PageData, SimpleNamespace(**known))
 

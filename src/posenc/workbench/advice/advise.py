@@ -29,13 +29,11 @@ from posenc.workbench.advice.sentences import (
     stop_sentence,
 )
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
-from posenc.workbench.executors.engines import EngineExecutor
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
 from posenc.workbench.progress import format_duration
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.number_format import count
-from posenc.workbench.request_execution import engine_of, executor_of
 from posenc.workbench.request_options import PAGE_PACKAGES
 from posenc.workbench.storage.provisional_store import provisional_store
 from posenc.workbench.storage.store import Store
@@ -100,7 +98,6 @@ def advise(
     out: str | Path = "runs",
     jobs: int | None = None,
     device: str = "cpu",
-    executor: str | runner.Executor = "local",
 ) -> Advice:
     """Compare encodings on your data within a time, and recommend one.
 
@@ -120,7 +117,6 @@ def advise(
         out: The store.
         jobs: Trainings at the same time. Default: one per core.
         device: PyTorch device, such as "cuda".
-        executor: Engine that trains, "local", "ray" or "slurm", or an executor. Time in its queue counts.
 
     Returns:
         The advice with its page.
@@ -142,25 +138,21 @@ def advise(
     if jobs is not None and jobs < 1:
         raise ValueError(f"At least one training at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     request_checks.refuse_missing_packages(*PAGE_PACKAGES)
-    engine = engine_of(executor, device)
+    request_checks.refuse_device_name(device)
     options = {"target": target, **(reading or {})}
     found = recognize(Path(source), study, target, options.get("labels"))
-    trainer = _trainer(found, question, options, changes or {})
+    trainer = _trainer(found, question, options, changes or {}, device)
     print(found.sentence, flush=True)
-    place = executor_of(trainer.study, engine, jobs)
-    processes = jobs or (cores() if place or device == "cpu" else 1)
-    trainer.executor, trainer.deadline = place or runner.pick(device, processes), deadline
+    processes = jobs or (cores() if device == "cpu" else 1)
+    trainer.executor, trainer.deadline = runner.pick(device, processes), deadline
     with provisional_store(Path(out)) as proposed:
         fit = fitting(trainer, proposed.store)
         plan = _plan(found.kind, fit.settings, processes)
         deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
         chosen, plan = _fitted(trainer, proposed.store, fit, plan, (seconds, deadline))
         _announce(found.kind, trainer, fit, chosen, question)
-        first = trainer.specs(proposed.store, chosen[0], plan.rungs[0])
-        for line in trainer.study.remarks(proposed.store, first):
+        for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
             print(line)
-        if isinstance(place, EngineExecutor):
-            place.prepare(first, proposed.store.root)  # before anything is queued
         store = proposed.accept()
     race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
     if race is None:
@@ -179,7 +171,7 @@ def _too_little(trainer: StudyTrainer, budget: str, source: str | Path) -> str:
 
 
 def _trainer(
-    found: Recognized, question: str | None, options: Mapping[str, Any], changes: Mapping[str, Any]
+    found: Recognized, question: str | None, options: Mapping[str, Any], changes: Mapping[str, Any], device: str
 ) -> StudyTrainer:
     """Trainer of the candidates of a kind; ValueError for an unknown question or option."""
     kind = found.kind
@@ -188,7 +180,7 @@ def _trainer(
         raise ValueError(f"the questions on {kind.noun} are {known}; got {question!r}. Leave it out for the usual one.")
     definition = studies.find(kind.study)
     reading = request_checks.reading_options(kind.study, found.path, options)
-    request = Request(preset="quick", source=found.path, reading=reading, changes=dict(changes))
+    request = Request(preset="quick", source=found.path, reading=reading, changes=dict(changes), device=device)
     return StudyTrainer(definition, kind, request, question or next(iter(kind.questions)), by_name(kind))
 
 

@@ -111,7 +111,7 @@ def verdict_of(
     parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
     if not whole:
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
-    if all(gap.above(0) for gap in narrow.values()):
+    if seeds >= FEWEST_SEEDS and all(gap.above(0) for gap in narrow.values()):
         return Verdict(kind="best", **{**parts, "gaps": narrow, "others": ()})
     if any(gaps[name].below(0) for name in close):  # the two parts disagree
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)

@@ -194,13 +194,20 @@ def refuse_missing_header(cells: Cells) -> None:
         cells: The cells.
 
     Raises:
-        UserFileError: A name is a number.
+        UserFileError: Names are numbers, and none of them is a word. Stations or columns may be numbered.
     """
+    if any(name.strip() and not has_digit_first(name) for name in cells.names):
+        return
     if value := next((name for name in cells.names if is_number(name)), ""):
         raise UserFileError(
             f"{cells.path}, line 1 has the number {short(value, 40)}, and names of columns are needed. Write a line of "
             "names above it."
         )
+
+
+def has_digit_first(name: str) -> bool:
+    """True for a number or a time in place of a name: it begins with a digit, a sign or a point."""
+    return name.strip()[:1] in "0123456789+-."
 
 
 def has_numbers(cells: Sequence[str]) -> bool:
@@ -232,7 +239,7 @@ def numbers_of(cells: Cells, name: str, flag: str) -> NDArray[np.float64]:
         except ValueError:
             remedy = f"Leave the cell empty if the value is missing, or name another column: --{flag} NAME"
             if is_number(cell.strip().replace(",", ".", 1)):
-                remedy = "Write decimals with a point."
+                remedy = "Write decimals with a point, and thousands without a comma."
             raise UserFileError(
                 f"{cells.at(row)}: {short(cell, 40)!r} in the column {name} is not a number. {remedy}"
             ) from None

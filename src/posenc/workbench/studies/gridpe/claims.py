@@ -54,7 +54,8 @@ def _still_learning(data: PageData, condition: str) -> bool:
     preset = data.preset
     if condition != MAIN or not isinstance(preset, GridPEPreset) or STILL_LEARNING not in preset.limits:
         return False
-    return not any(name.endswith("epochs") for name in data.request.changes)
+    changed = [value for name, value in data.request.changes.items() if name.endswith("epochs")]
+    return not changed or max(changed) < LASTING_EPOCHS
 
 
 def _highest(by_label: dict[str, BySeed], title: str) -> str:
@@ -100,6 +101,8 @@ def predictions(data: PageData) -> Sequence[Prediction]:
     return [Prediction(ACCURACY, better, worse) for better, worse in pairs if {better, worse} <= run]
 
 
+LASTING_EPOCHS = 16
+"""Epochs of quick after which differences were measured that those after 4 epochs contradict."""
 PAPER = "arXiv 2406.07049"
 LARGEST = max(SCALES, key=lambda name: SCALES[name])
 RUN = "posenc run gridpe --data DIR --panels {}"

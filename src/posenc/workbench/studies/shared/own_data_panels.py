@@ -24,8 +24,8 @@ RULE = (
     "stated if four things hold. The 95% interval at the full budget excludes 0. Twice the difference at the full "
     "budget minus the difference at half the budget has the same sign (column: projected). Both variants are above "
     "chance at half the budget; a control that stays at chance counts as finished, and its own change is 0 in the "
-    "projected difference. The difference is at least a third of what the one that gained less gained from half to the "
-    "full budget. The intervals are not corrected for multiple comparisons."
+    "projected difference. The difference is at least a third of the smaller of the two gains from half to the full "
+    "budget. The intervals are not corrected for multiple comparisons."
 )
 SPLIT_BY_SEED = (
     "Every seed has other held-out items, so the interval is that of Nadeau and Bengio (2003): the variance of the "
