@@ -81,6 +81,13 @@ def test_tab_reaches_the_skip_link_first_and_it_leads_to_the_verdict(opened):
     assert opened.evaluate("document.activeElement.id") == "main"
 
 
+def test_a_link_of_the_first_screen_leads_to_the_command(opened):
+    link = opened.get_by_role("link", name="The command of this page")
+    assert link.bounding_box()["y"] < opened.viewport_size["height"] / 2
+    link.click()
+    assert opened.evaluate("document.activeElement.innerText") == "Made by posenc 0.1.0 from the results in ./runs."
+
+
 @pytest.mark.full
 def test_the_numbers_unfold_by_keyboard(opened):
     summary = opened.locator("summary").first
