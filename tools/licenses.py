@@ -63,11 +63,12 @@ def pinned() -> dict[str, str]:
 
 
 def license_of(name: str) -> str:
-    """License that a package states: its expression, else its classifiers, else its field."""
+    """License that a package states: its expression, its classifiers, its field or the title of its license file."""
     about = metadata.metadata(name)
     classifiers = [each for each in about.get_all("Classifier") or [] if each.startswith("License :: OSI")]
     stated = about.get("License-Expression") or "; ".join(each.split(" :: ")[-1] for each in classifiers)
-    return stated or (about.get("License") or "not stated").splitlines()[0]
+    files = (metadata.distribution(name).read_text(f"licenses/{each}") for each in about.get_all("License-File") or [])
+    return stated or (about.get("License") or next(filter(None, files), "not stated")).splitlines()[0]
 
 
 def reachable(roots: Iterable[str]) -> Iterator[str]:

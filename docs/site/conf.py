@@ -72,7 +72,7 @@ html_title = f"posenc {version}"
 html_static_path = ["static"]
 html_extra_path = ["extra"]
 html_css_files = ["colors.css", "site.css"]
-html_js_files = ["tables.js"]
+html_js_files = ["table_sort.js", "tables.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
@@ -98,8 +98,20 @@ def skip_requests(app: Any, what: str, name: str, thing: Any, skip: bool, option
     return True if re.fullmatch(r"set_\w+_request", name.rpartition(".")[2]) else None
 
 
+def mend_accessibility(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Give what Sphinx writes for the contents and for code what screen readers and keyboards need.
+
+    A caption of the contents is a heading without a level. A block of code that is wider than the page is scrolled by
+    the keyboard only if it takes the focus.
+    """
+    for part in {"body", "furo_navigation_tree"} & context.keys():
+        text = str(context[part]).replace('role="heading">', 'role="heading" aria-level="2">')
+        context[part] = text.replace("<pre>", '<pre tabindex="0">')
+
+
 def setup(app: Any) -> None:
     """Read docstrings before napoleon does; give annotations the names that are imported for type checkers alone."""
     vars(runs).update(np=numpy, torch=torch)
     app.connect("autodoc-process-docstring", keep_formulas, priority=400)
     app.connect("autodoc-skip-member", skip_requests)
+    app.connect("html-page-context", mend_accessibility, priority=900)  # after the theme

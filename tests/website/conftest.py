@@ -1,6 +1,20 @@
-"""The modules of the site's builder, tools/website, are imported from their folder."""
+"""The modules of the site's builder, tools/website, are imported from their folder; the site is built once."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools" / "website"))
+import pytest
+
+BUILDER = Path(__file__).parents[2] / "tools" / "website"
+sys.path.insert(0, str(BUILDER))
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site") / "html"
+    command = [sys.executable, str(BUILDER), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out

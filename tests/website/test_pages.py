@@ -95,7 +95,8 @@ def test_a_scheme_page_has_its_parts() -> None:
     met = ["* [points, quick](results:points-quick.html), by accuracy: `gridpe` (rank 1 to 4 of 12)"]
     text = scheme_page("GridPE", GridPE, claims_of("GridPE", GridPE), met)
     for part in ("## Formula", "omega_{s,i} = (2 pi / lambda_s) Q u_i", "| Axes of a position | 1, 2, 3 |",
-                 "<svg", "autoclass:: posenc.schemes.grid_pe.GridPE", met[0], "```bibtex\n@"):  # fmt: skip
+                 "<svg", '"../explorer/index.html#call=GridPE"',
+                 "autoclass:: posenc.schemes.grid_pe.GridPE", met[0], "```bibtex\n@"):  # fmt: skip
         assert part in text
 
 

@@ -23,6 +23,8 @@ from reference_pages import write_reference_pages
 from scheme_pages import write_scheme_pages
 from studies_of_schemes import studies_of_schemes
 
+from posenc.workbench.report import page
+
 SOURCES = ROOT / "docs" / "site"
 LARGEST_PAGE, LARGEST_SITE = 3_000_000, 60_000_000
 """Bytes."""
@@ -60,6 +62,7 @@ def assemble(pages: Path) -> Path:
     shutil.copytree(SOURCES, pages, ignore=shutil.ignore_patterns("__pycache__", "variants.json"))
     (pages / "tutorials").rename(pages / "tutorials_source")
     (pages / "static" / "colors.css").write_text(color_sheet(), encoding="utf-8")
+    shutil.copy(Path(page.__file__).parent / "table_sort.js", pages / "static")
     write_documents(pages)
     rankings = write_evidence_pages(pages)
     write_scheme_pages(pages, studies_of_schemes(rankings))

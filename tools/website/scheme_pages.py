@@ -34,6 +34,7 @@ MET = (
     "Stored results of variants whose model has this scheme; the model may tell positions in other ways too. Ranks are "
     "those of the [leaderboard](../evidence/leaderboard.md)."
 )
+EXPLORE = '<a href="../explorer/index.html#call={name}">Turn its options in the explorer</a>, beside other schemes.'
 HEAD = """# Schemes
 
 Every scheme is one file, with the paper's formula next to the code. The contract measures every claim of this table:
@@ -82,7 +83,7 @@ def scheme_page(name: str, kind: type[Any], claims: Mapping[str, Any], met: list
         "## Formula\n\n" + formula.strip("\n"),
         "## Claims\n\n| claim | value |\n|---|---|\n" + "\n".join(rows)
         + f"\n\n`posenc check {name}` measures each of them on every declared example.",
-        "## Pictures\n\n" + _pictures(kind),
+        "## Pictures\n\n" + _pictures(kind) + f"\n\n{EXPLORE.format(name=name)}",
         f"## Arguments\n\n```{{eval-rst}}\n.. autoclass:: {kind.__module__}.{kind.__qualname__}\n```",
         "## In the studies\n\n" + ("\n".join([MET, "", *met]) if met else "No stored result has a variant with it."),
         "## Citation\n\n" + _citation(kind.cite),

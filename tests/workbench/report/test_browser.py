@@ -1,7 +1,10 @@
 """The page in a real browser without a network: nothing asked for, nothing complained about, everything visible."""
 
+import csv
+
 import pytest
 
+from accessibility import faults
 from tiers import full_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.bare]
@@ -78,6 +81,13 @@ def test_tab_reaches_the_skip_link_first_and_it_leads_to_the_verdict(opened):
     assert opened.evaluate("document.activeElement.id") == "main"
 
 
+def test_a_link_of_the_first_screen_leads_to_the_command(opened):
+    link = opened.get_by_role("link", name="The command of this page")
+    assert link.bounding_box()["y"] < opened.viewport_size["height"] / 2
+    link.click()
+    assert opened.evaluate("document.activeElement.innerText") == "Made by posenc 0.1.0 from the results in ./runs."
+
+
 @pytest.mark.full
 def test_the_numbers_unfold_by_keyboard(opened):
     summary = opened.locator("summary").first
@@ -124,12 +134,41 @@ def test_a_table_can_be_copied_as_tab_separated_text(browser, page):
     context = browser.new_context(offline=True, permissions=["clipboard-read", "clipboard-write"])
     tab = context.new_page()
     tab.goto(page.as_uri())
-    tab.locator("#comparison-with-published-results button").click()
+    tab.locator("#comparison-with-published-results").get_by_role("button", name="Copy table").click()
     tab.get_by_text("Copied").wait_for()
     lines = tab.evaluate("navigator.clipboard.readText()").splitlines()
-    context.close()
     assert len(lines) == 12
     assert lines[1].split("\t")[0] == "2d-fixed"
+    figure = tab.locator("#learning-curves details").first
+    figure.locator("summary").click()
+    figure.get_by_role("button", name="Copy as CSV").click()
+    figure.get_by_text("Copied").wait_for()
+    rows = list(csv.reader(tab.evaluate("navigator.clipboard.readText()").splitlines()))
+    assert rows == figure.locator("table").evaluate(
+        "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))"
+    )
+    context.close()
+
+
+def test_a_table_sorts_by_the_numbers_of_a_column(opened):
+    box = opened.locator("#comparison-with-published-results")
+    before = box.locator("tbody tr").all_inner_texts()
+    button = box.locator("thead button").nth(2)
+    firsts = []
+    for _ in range(2):
+        button.press("Enter")
+        cells = box.locator("tbody td:nth-child(3)").all_inner_texts()
+        firsts.append([float(cell.split()[0]) for cell in cells])
+    assert firsts[0] == sorted(firsts[0])
+    assert firsts[1] == sorted(firsts[0], reverse=True)
+    assert box.locator("th[aria-sort=descending]").count() == 1
+    assert sorted(box.locator("tbody tr").all_inner_texts()) == sorted(before)
+
+
+@pytest.mark.full
+def test_the_page_has_no_serious_fault_of_accessibility(opened):
+    opened.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert faults(opened) == []
 
 
 def test_every_kind_of_drawing_fits_the_window_and_can_be_read(crowded):

@@ -1,15 +1,19 @@
-// Without this script the page is whole; it only adds a button that copies a table as tab-separated text.
-for (const box of document.querySelectorAll(".scroll")) {
-  const table = box.querySelector("table");
+// Without this script the page is whole; it only sorts tables, and copies one as text with tabs or as CSV.
+const FORMS = {
+  "Copy table": (cells) => cells.join("\t"),
+  "Copy as CSV": (cells) => cells.map((text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(","),
+};
+
+function copyButton(table, name) {
   const button = document.createElement("button");
-  const name = "Copy table";
   button.type = "button";
+  button.className = "copy";
   button.textContent = name;
   button.setAttribute("aria-live", "polite");
   button.addEventListener("click", async () => {
-    const lines = Array.from(table.rows, (row) => Array.from(row.cells, (cell) => cell.textContent).join("\t").replaceAll("\u00a0", " "));
+    const rows = Array.from(table.rows, (row) => Array.from(row.cells, (cell) => cell.textContent.replaceAll("\u00a0", " ")));
     try {
-      await navigator.clipboard.writeText(lines.join("\n"));
+      await navigator.clipboard.writeText(rows.map(FORMS[name]).join("\n"));
       button.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(table);
@@ -17,5 +21,11 @@ for (const box of document.querySelectorAll(".scroll")) {
     }
     setTimeout(() => { button.textContent = name; }, 2000);
   });
-  box.after(button);
+  return button;
+}
+
+for (const box of document.querySelectorAll(".scroll")) {
+  const table = box.querySelector("table");
+  if (table.tBodies[0].rows.length > 1) makeSortable(table);
+  box.after(...Object.keys(FORMS).map((name) => copyButton(table, name)));
 }

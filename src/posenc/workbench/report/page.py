@@ -213,7 +213,7 @@ def render_page(*, title: str, lead: str, panels: Sequence[Panel], footer: str) 
         title: Heading of the page.
         lead: Opening paragraph, as plain text.
         panels: The sections, the verdict first.
-        footer: Last line, as plain text.
+        footer: Last line, as plain text: the command that writes the page. A link below the title leads to it.
 
     Returns:
         The HTML. Equal arguments give equal text.
@@ -248,7 +248,7 @@ def write_page(path: str | Path, *, title: str, lead: str, panels: Sequence[Pane
         title: Heading of the page.
         lead: Opening paragraph, as plain text.
         panels: The sections, the verdict first.
-        footer: Last line, as plain text.
+        footer: Last line, as plain text: the command that writes the page. A link below the title leads to it.
 
     Returns:
         The path of the file.
