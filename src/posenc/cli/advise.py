@@ -94,15 +94,8 @@ def advise(
     if explain:
         given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
         given |= {"--device": None if device == "cpu" else device}
-        if unread := [flag for flag, value in given.items() if value is not None]:
-            raise ValueError(f"--explain trains nothing, so {', '.join(unread)} has no use here. Leave it out.")
-        return _explain(path, wanted)
-    if wanted != scheme_questions.Wanted():
-        raise ValueError(
-            "--axes, --unbounded, --relative, --cache and --mask are for --explain. Add it, without a path."
-        )
-    if path is None:
-        raise ValueError("name your file or folder: posenc advise PATH; or list schemes: posenc advise --explain")
+        return _explain(path, wanted, [flag for flag, value in given.items() if value is not None])
+    path = _required(path, wanted)
     refuse_folder(out, "--out")
     stated = {name: value for name, value in locals().items() if name in READING_OPTIONS and value is not None}
     stated.pop("target", None)
@@ -118,8 +111,21 @@ def advise(
     return 0
 
 
-def _explain(path: Path | None, wanted: scheme_questions.Wanted) -> int:
+def _required(path: Path | None, wanted: scheme_questions.Wanted) -> Path:
+    """The data of a race; ValueError without them, or with questions that --explain answers."""
+    if wanted != scheme_questions.Wanted():
+        raise ValueError(
+            "--axes, --unbounded, --relative, --cache and --mask are for --explain. Add it, without a path."
+        )
+    if path is None:
+        raise ValueError("name your file or folder: posenc advise PATH; or list schemes: posenc advise --explain")
+    return path
+
+
+def _explain(path: Path | None, wanted: scheme_questions.Wanted, unread: list[str]) -> int:
     """List schemes by their claims; ask if a terminal can answer and nothing was asked for."""
+    if unread:
+        raise ValueError(f"--explain trains nothing, so {', '.join(unread)} has no use here. Leave it out.")
     if path is not None:
         raise ValueError(f"--explain reads no data; got {path}. Leave one of them out.")
     if wanted.axes is not None and wanted.axes < 1:
