@@ -135,6 +135,9 @@ def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[
     results = read(path)
     write(path, results)
     current(results)
+    for row in results["mutants"] if field == "after" else ():
+        if row.get(field, {}).get("outcome") == "survived" and row[field]["stage"] == LAST:
+            del row[field]  # it went through all stages before; a check may have been added since
     execution.preload()
     covered, began = coverage_map.measured(MAP), time.monotonic()
     for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):

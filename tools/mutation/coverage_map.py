@@ -1,4 +1,4 @@
-"""Which examples of the contract and which tests execute a line of a mutated file, measured once for all mutants."""
+"""Coverage map: examples of the contract and tests that execute each line of a mutated file, measured once."""
 
 from __future__ import annotations
 

@@ -58,5 +58,4 @@ def opened_parquet(path: Path, wanted: str, instead: str = "Or write it as CSV."
         try:
             yield ParquetTable(connection, connection.read_parquet(plain), plain)
         except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: names or cells that are not UTF-8
-            reason = user_files.short(str(error).splitlines()[0])
-            raise UserFileError(f"{path} cannot be read ({reason}). Write it again.") from error
+            raise UserFileError(f"{path} cannot be read ({user_files.short(error)}). Write it again.") from error

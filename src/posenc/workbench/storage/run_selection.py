@@ -41,7 +41,7 @@ class Specifications:
         self._heads: dict[bytes, Head] = {}
 
     def head(self, row: RunRow) -> Head:
-        """What a run shares with others: its specification without settings and seed. Equal ones are decoded once.
+        """Specification of a run without settings and seed, which runs share; equal ones are decoded once.
 
         Args:
             row: Its row of the index.

@@ -144,7 +144,8 @@ STILL_LEARNING = (
     "The models are still learning: of 22 differences between encodings of the ViT whose interval excludes 0 after 4 "
     "epochs, 3 have the opposite sign after 16 epochs and 11 an interval that contains 0 (three seeds; "
     "results/committed-pages-gridpe-cpu.json). Which rotary or grid-cell encoding is the better one cannot be read "
-    "from this scale. For 16 epochs: --set epochs=16."
+    "from this scale, nor which of the four forms of the paper: after 16 epochs grid-deep is above the others, by "
+    "0.006 to 0.008. For 16 epochs: --set epochs=16."
 )
 TUNING = (
     "Batch size and learning rate of the ViT were chosen on Fashion-MNIST for the learned table alone, with two "

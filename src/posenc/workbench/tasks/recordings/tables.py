@@ -205,7 +205,7 @@ def _read_parquet(path: Path) -> Table:
             require_memory(needed, f"reading {path}", "Write the recordings as one .npz by numpy.savez.")
             columns: dict[str, Any] = table.fetchnumpy()
         except (duckdb.Error, RuntimeError, UnicodeError) as error:  # the last two: names that are not UTF-8
-            raise ValueError(f"{path} cannot be read ({short(str(error).splitlines()[0])}). Write it again.") from error
+            raise ValueError(f"{path} cannot be read ({short(error)}). Write it again.") from error
     if not columns or not len(next(iter(columns.values()))):
         raise ValueError(f"{path.name} has no numbers. A table has one line per time and one column per channel.")
     for name, column in columns.items():
