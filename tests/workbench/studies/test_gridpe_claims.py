@@ -98,3 +98,9 @@ def test_at_a_length_whose_order_does_not_last_no_encoding_is_called_the_best():
     said = claims._highest({"gridpe": {0: 0.8, 1: 0.82}, "nope": {0: 0.7, 1: 0.72}}, "ViT")
     assert said.startswith("Best for the ViT: cannot be told")
     assert said.endswith("Highest now: gridpe, accuracy 0.810; without an encoding: 0.710.")
+    levels = {"gridpe": {0: 0.8, 1: 0.81, 2: 0.82}, "learned-0.02": {0: 0.75, 1: 0.76, 2: 0.775}}
+    said = claims._answer(levels, "ViT after 1,252 steps", still=True)
+    assert said.startswith("Cannot be told for the ViT after 1,252 steps: gridpe against learned-0.02, accuracy +0.04")
+    assert said.endswith(" (3 seeds), which shrinks with more epochs.")
+    levels["nope"] = levels.pop("learned-0.02")
+    assert claims._answer(levels, "ViT", still=True).startswith("Yes for the ViT: gridpe against nope")

@@ -40,8 +40,9 @@ def headline(data: PageData) -> str:
         compared = {label: by_label[label] for label in commonly_plotted(data, condition) if label in by_label}
         if compared:
             title = CONDITIONS[condition].title
-            answers.append(_answer(compared, f"{title} {data.budget(condition)}".strip()))
-            best.append(_highest(compared, title) if _still_learning(data, condition) else _best(compared, title))
+            still = _still_learning(data, condition)
+            answers.append(_answer(compared, f"{title} {data.budget(condition)}".strip(), still))
+            best.append(_highest(compared, title) if still else _best(compared, title))
     return " ".join([*answers, *best]) if answers else no_answer(bool(data.done))
 
 
@@ -69,8 +70,11 @@ def _highest(by_label: dict[str, BySeed], title: str) -> str:
     )
 
 
-def _answer(by_label: dict[str, BySeed], title: str) -> str:
-    """Answer for one architecture: the accuracy of a grid-cell encoding minus that of the model's own encoding."""
+def _answer(by_label: dict[str, BySeed], title: str, still: bool = False) -> str:
+    """Answer for one architecture: the accuracy of a grid-cell encoding minus that of the model's own encoding.
+
+    still: True if models are still learning. Differences from another encoding shrink then; those from none last.
+    """
     form = next((label for label in GRID_CELL if label in by_label), None)
     baseline = next((label for label in BASELINES if label in by_label), None)
     if form is None or baseline is None or not by_label[form].keys() & by_label[baseline].keys():
@@ -78,9 +82,11 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
         return f"No answer yet for the {title}: {needs}."
     gap = paired_difference(by_label[form], by_label[baseline], bounds=SHARE)
     word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Inconclusive"
+    word = "Cannot be told" if still and baseline != "nope" else word
+    ending = ", which shrinks with more epochs" if word == "Cannot be told" else ""
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
-    return f"{word} for the {title}: {form} against {baseline}, accuracy {size}."
+    return f"{word} for the {title}: {form} against {baseline}, accuracy {size}{ending}."
 
 
 def compared(data: PageData) -> list[ComparedScore]:
