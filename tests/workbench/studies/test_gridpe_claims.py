@@ -102,5 +102,9 @@ def test_at_a_length_whose_order_does_not_last_no_encoding_is_called_the_best():
     said = claims._answer(levels, "ViT after 1,252 steps", still=True)
     assert said.startswith("Cannot be told for the ViT after 1,252 steps: gridpe against learned-0.02, accuracy +0.04")
     assert said.endswith(" (3 seeds), which shrinks with more epochs.")
+    one_seed = {"gridpe": {0: 0.8}, "learned-0.02": {0: 0.8}}
+    said = claims._answer(one_seed, "ViT", still=True)
+    assert said.startswith("Inconclusive for the ViT: gridpe against learned-0.02, accuracy +0.000")
+    assert "shrinks" not in said
     levels["nope"] = levels.pop("learned-0.02")
     assert claims._answer(levels, "ViT", still=True).startswith("Yes for the ViT: gridpe against nope")

@@ -73,7 +73,7 @@ def _highest(by_label: dict[str, BySeed], title: str) -> str:
 def _answer(by_label: dict[str, BySeed], title: str, still: bool = False) -> str:
     """Answer for one architecture: the accuracy of a grid-cell encoding minus that of the model's own encoding.
 
-    still: True if models are still learning. Differences from another encoding shrink then; those from none last.
+    still: True if models are still learning. A shown difference from another encoding shrinks then; from none it lasts.
     """
     form = next((label for label in GRID_CELL if label in by_label), None)
     baseline = next((label for label in BASELINES if label in by_label), None)
@@ -82,7 +82,8 @@ def _answer(by_label: dict[str, BySeed], title: str, still: bool = False) -> str
         return f"No answer yet for the {title}: {needs}."
     gap = paired_difference(by_label[form], by_label[baseline], bounds=SHARE)
     word = "Yes" if gap.above(0) else "No" if gap.below(0) else "Inconclusive"
-    word = "Cannot be told" if still and baseline != "nope" else word
+    if still and baseline != "nope" and word != "Inconclusive":
+        word = "Cannot be told"
     ending = ", which shrinks with more epochs" if word == "Cannot be told" else ""
     seeds = f" ({count(gap.n, 'seed')})" if gap.known else ""
     size = f"{signed_number(gap.mean, 3)} {interval(gap, 3)}{seeds}"
