@@ -81,12 +81,15 @@ def results(
 
     if run is not None:
         return _one_run(Store(out, create=False), run)
-    store = Store(out, create=False)
+    from posenc.workbench.storage.run_selection import no_cycle_search
+
+    store, where = Store(out, create=False), (study, preset, source or "")
     if curves:
         return _curves(store, study, preset, to, force) or _name_damaged(store, study, preset)
-    if format == "table":
-        return _table(store, (study, preset, source or ""), metrics or (), every)
-    return _export(store, (study, preset, source or ""), (metrics or (), every, format), to, force)
+    with no_cycle_search():  # The functions end within, so that their many objects are gone when the search goes on.
+        if format == "table":
+            return _table(store, where, metrics or (), every)
+        return _export(store, where, (metrics or (), every, format), to, force)
 
 
 def _export(
@@ -123,7 +126,6 @@ def _export(
 def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple[str, ...], every: bool) -> int:
     """Print the tables of a store, and what is known of their data and code."""
     from posenc.workbench.storage import selected_results
-    from posenc.workbench.storage.run_selection import no_cycle_search
     from posenc.workbench.tables.metric_table import metrics_of_block, tables_of_runs
 
     runs = _chosen(store, *where)
@@ -132,16 +134,15 @@ def _table(store: Any, where: tuple[str | None, str | None, str], metrics: tuple
         print(NONE_FINISHED)
         return status
     request_checks.refuse_missing_packages("scipy")
-    with no_cycle_search():
-        measured, main = list(selected_results.run_metrics(store, runs)), _main_metrics()
-        shown = {
-            name
-            for (study, _, _), names in selected_results.metric_names(measured).items()
-            for name in metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
-        }
-        _print_tables(tables_of_runs(measured, main, metrics=metrics, every=every, chosen=shown))
-        _print_records(store, runs)
-        _print_changed(store, runs)
+    measured, main = list(selected_results.run_metrics(store, runs)), _main_metrics()
+    shown = {
+        name
+        for (study, _, _), names in selected_results.metric_names(measured).items()
+        for name in metrics_of_block(names, main.get(study, ()), metrics=metrics, every=every)
+    }
+    _print_tables(tables_of_runs(measured, main, metrics=metrics, every=every, chosen=shown))
+    _print_records(store, runs)
+    _print_changed(store, runs)
     return status
 
 

@@ -306,7 +306,7 @@ class FolderStates:
 
     def __init__(self, root: Path, first: int | None) -> None:
         self.root, self.first = str(root), first
-        self._parts: dict[str, list[str]] = {}
+        self._parts: dict[str, tuple[list[str], Callable[..., bytes]]] = {}
 
     def is_unchanged(self, folder: str, names: str, states: bytes) -> bool:
         """Return True if no compared file of a folder has changed.
@@ -319,17 +319,21 @@ class FolderStates:
         Returns:
             True if none has.
         """
-        parts, stat, pack = self._parts.get(names), os.stat, _STATE.pack
-        if parts is None:
+        known = self._parts.get(names)
+        if known is None:
             every = names.split(" ")
             chosen = every[: self.first] if self.first else every[every[0] == FOLDER :]
-            parts = self._parts[names] = [f"/{name}" for name in chosen]
-        place = f"{self.root}/{folder}"
+            known = [f"/{name}" for name in chosen], struct.Struct("<" + STATE_FORMAT * len(chosen)).pack
+            self._parts[names] = known
+        stat, place, now = os.stat, f"{self.root}/{folder}", list[int]()
+        parts, pack = known
         try:
-            now = [stat(place + part) for part in parts]
+            for part in parts:
+                state = stat(place + part)
+                now += (state.st_ctime_ns, state.st_mtime_ns, state.st_size, state.st_ino)
         except OSError:
             return False
-        packed = b"".join([pack(s.st_ctime_ns, s.st_mtime_ns, s.st_size, s.st_ino) for s in now])
+        packed = pack(*now)
         return (states[: len(packed)] if self.first else states[-len(packed) :]) == packed
 
 
@@ -345,4 +349,6 @@ def packed_states(states: Iterable[State]) -> bytes:
     return b"".join(_STATE.pack(*state) for state in states)
 
 
-_STATE = struct.Struct("<qqqQ")
+STATE_FORMAT = "qqqQ"
+"""Times of change and modification, size and inode of a file."""
+_STATE = struct.Struct(f"<{STATE_FORMAT}")

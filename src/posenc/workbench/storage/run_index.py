@@ -14,11 +14,11 @@ import hashlib
 import os
 import sqlite3
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import msgspec
 
@@ -460,21 +460,22 @@ def _put(database: sqlite3.Connection, rows: Iterable[tuple[Indexed, RunSpec | N
             numbers[content] = database.execute("SELECT id FROM settings WHERE digest = ?", (digest,)).fetchone()[0]
         row = indexed._replace(settings=numbers[content])
         labels = (spec.study, spec.preset) if spec else ("", "")
-        values = (*row[:5], *labels, *row[5:-1], _checksum(row))
+        checksum = _checksum(row.name, row.head, row.seed, row.settings, row.code, row.metrics)
+        values = (*row[:5], *labels, *row[5:-1], checksum)
         database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
 
 def _right(rows: Iterable[tuple[Any, ...]]) -> Iterator[RunRow]:
     """Rows whose checksums are compared; DamagedIndexError for one that is not what was written."""
     for row in map(RunRow._make, rows):
-        if _checksum(row) != row.checksum:
+        name, _, head, seed, settings, code, metrics, checksum = row
+        if _checksum(name, head, seed, settings, code, metrics) != checksum:
             raise DamagedIndexError
         yield row
 
 
-def _checksum(row: Indexed | RunRow) -> int:
-    labels = f"{row.name} {row.seed} {row.settings} {row.code}"
-    return zlib.crc32(row.metrics, zlib.crc32(row.head, zlib.crc32(labels.encode())))
+def _checksum(name: str, head: bytes, seed: str, settings: int, code: str, metrics: bytes) -> int:
+    return crc32(metrics, crc32(head, crc32(f"{name} {seed} {settings} {code}".encode())))
 
 
 def _digest(content: bytes) -> bytes:
