@@ -100,6 +100,7 @@ class FaultCampaign(Campaign):
         place, plain = self.folder / "full", dict(self.cluster.environment)
         with mounted(place, FULL_NODE):
             self.cluster.kill_node(WORKER)
+            self.cluster.wait_for_nodes(1)  # Otherwise the killed node counts as the new one for some seconds.
             self.cluster.environment |= {"TMPDIR": str(place)}
             self.cluster.start_node(WORKER)
             self.cluster.environment = plain

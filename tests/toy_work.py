@@ -88,6 +88,20 @@ def nothing(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     return RunResult(metrics={"value": 0.0})
 
 
+def timed(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
+    """A run that notes when its process started, and when it began and ended itself, on the clock of the machine."""
+    ticks = float(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    begin = machine_clock()
+    time.sleep(spec.settings["pause"])
+    times = {"process": ticks / os.sysconf("SC_CLK_TCK"), "begin": begin, "end": machine_clock()}
+    return RunResult(metrics=times | {"pid": float(os.getpid())})
+
+
+def machine_clock() -> float:
+    """Seconds since the machine started, the same in all processes."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 def fail(spec: RunSpec, workdir: Path, report: Report) -> RunResult:
     raise ValueError("The toy fails on purpose; ask for `train` instead.")
 

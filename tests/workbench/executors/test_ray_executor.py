@@ -156,3 +156,32 @@ def test_a_node_of_ray_that_cannot_execute_the_runs_is_named(answers: list[Any],
         ray_cluster.refuse_unable_nodes(AskedCluster(*answers), ["/data/images"])
     able = AskedCluster((node_check.versions(), []))
     assert ray_cluster.refuse_unable_nodes(able, []) == ["10.0.0.2 (abababab)"]
+
+
+class DyingCluster(AskedCluster):
+    """A cluster of two nodes, the second of which dies before it answers."""
+
+    def __init__(self, others: int = 1) -> None:
+        self.asked, self.others = 0, others
+
+    def nodes(self) -> list[dict[str, object]]:
+        self.asked += 1
+        dying = {"NodeID": "ef" * 28, "NodeManagerAddress": "10.0.0.4", "Resources": {"CPU": 2.0}}
+        return [*super().nodes()[: self.others], dying | {"Alive": self.asked == 1}]
+
+    def options(self, **options: Any) -> SimpleNamespace:
+        return SimpleNamespace(remote=lambda paths: options["scheduling_strategy"].node_id)
+
+    def wait(self, questions: list[str], num_returns: int, timeout: float) -> tuple[list[str], list[str]]:
+        return questions, []
+
+    def get(self, question: str) -> tuple[dict[str, str], list[str]]:
+        if question.startswith("ef"):
+            raise RuntimeError("The task is not schedulable: the node does not exist any more")
+        return node_check.versions(), []
+
+
+def test_a_node_that_dies_before_it_answers_is_left_out() -> None:
+    assert ray_cluster.refuse_unable_nodes(DyingCluster(), []) == ["10.0.0.2 (abababab)"]
+    with pytest.raises(ValueError, match="The Ray cluster has no node with a CPU"):
+        ray_cluster.refuse_unable_nodes(DyingCluster(others=0), [])

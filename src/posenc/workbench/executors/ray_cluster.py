@@ -212,36 +212,46 @@ def refuse_unable_nodes(ray: Any, outside: list[str]) -> list[str]:
         outside: Paths outside the store that runs read.
 
     Returns:
-        Names of the nodes.
+        Names of the nodes. One that dies before it answers is left out.
 
     Raises:
         ValueError: A node has other versions, lacks a path, or does not answer.
     """
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
-    if not nodes:
-        raise ValueError("The Ray cluster has no node with a CPU. Add one: ray start --address HOST:PORT --num-cpus 1")
+    nodes = _live_nodes(ray)
     remote = ray.remote(probe)
     answers = {}
     for node in nodes:
         place = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         answers[remote.options(num_cpus=0, scheduling_strategy=place, max_retries=0).remote(outside)] = node
     ready, silent = ray.wait(list(answers), num_returns=len(answers), timeout=PROBE_SECONDS)
-    for answer in silent:
-        raise ValueError(f"The Ray node {_name(answers[answer])} does not answer. Look at its state: ray status")
+    failed = {answers[each]["NodeID"]: "does not answer. Look at its state: ray status" for each in silent}
     for answer in ready:
         name = _name(answers[answer])
         try:
             there, missing = ray.get(answer)
         except Exception as error:
             text = " ".join(str(getattr(error, "cause", None) or error).split())[-300:]
-            raise ValueError(f"The Ray node {name} cannot execute posenc: {text}") from None
+            failed[answers[answer]["NodeID"]] = f"cannot execute posenc: {text}"
+            continue
         if sentence := node_check.other_versions(there, name):
             raise ValueError(sentence)
         if missing:
             raise ValueError(node_check.unreadable_sentence(missing[0], f"The Ray node {name}"))
-    return sorted(map(_name, nodes))
+    left = _live_nodes(ray) if failed else nodes
+    for node in left:
+        if why := failed.get(node["NodeID"]):
+            raise ValueError(f"The Ray node {_name(node)} {why}")
+    return sorted(_name(node) for node in nodes if node["NodeID"] not in failed)
+
+
+def _live_nodes(ray: Any) -> list[dict[str, Any]]:
+    """Nodes that can execute runs; ValueError if there are none."""
+    nodes = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+    if not nodes:
+        raise ValueError("The Ray cluster has no node with a CPU. Add one: ray start --address HOST:PORT --num-cpus 1")
+    return nodes
 
 
 def refuse_too_small(ray: Any, gpu: bool, memory: float) -> None:

@@ -171,7 +171,7 @@ def _execute(work: Assignment, root: Path, send: Callable[[Message | None], None
             InProcess(1 if cpu else None, lambda entry: _procedure(entry, work)).run(work.specs, root, emit)
         flush()
     except StoreError as error:
-        trouble = str(error)
+        trouble = str(error).partition("; ")[0]  # What to do follows: another node does it.
     except BaseException as error:
         trouble = f"{type(error).__name__}: {error}"
     for spec in work.specs if trouble else ():
