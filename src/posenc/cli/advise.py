@@ -11,6 +11,7 @@ from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
 from posenc.cli.workbench import Changes
+from posenc.workbench.executors.engines import EngineRequest, engine_request
 from posenc.workbench.request_checks import READING_OPTIONS, refuse_device_name, refuse_folder
 
 
@@ -23,6 +24,8 @@ def advise(
     changes: Changes = (),
     jobs: int | None = None,
     device: str = "cpu",
+    on: Annotated[str, arg(metavar="ENGINE[=PLACE]")] = "local",
+    slurm: Annotated[tuple[str, ...], arg(metavar="VALUE", flag="--slurm-OPTION", repeated=True)] = (),
     out: Path = Path("runs"),
     explain: bool = False,
     axes: int | None = None,
@@ -70,6 +73,8 @@ def advise(
         changes: A setting of the quick preset of the study and its new value; repeat the flag for more settings.
         jobs: Trainings at the same time. Default: one per core.
         device: cpu, cuda or cuda:N.
+        on: Engine that trains: local (default), ray, ray=HOST:PORT, slurm or slurm=PARTITION. See posenc run.
+        slurm: An option of sbatch with its value, such as --slurm-account=NAME; with --on slurm.
         out: The store: folder of results, checkpoints and pages.
         explain: List schemes by their claims, and train nothing. In a terminal it asks questions.
         axes: With --explain: number of axes of the positions.
@@ -93,22 +98,30 @@ def advise(
     wanted = scheme_questions.Wanted(axes, unbounded, relative, cache, mask)
     if explain:
         given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
-        given |= {"--device": None if device == "cpu" else device}
+        given |= {"--device": device if device != "cpu" else None, "--on": on if on != "local" else None}
         return _explain(path, wanted, [flag for flag, value in given.items() if value is not None])
     path = _required(path, wanted)
     refuse_folder(out, "--out")
     stated = {name: value for name, value in locals().items() if name in READING_OPTIONS and value is not None}
     stated.pop("target", None)
-    refuse_device_name(device)
-    refuse_device(device)
+    engine = _engine(on, slurm, device)
     from posenc.workbench.advice.advise import advise as give_advice
 
     options: dict[str, Any] = {"budget": budget, "question": question, "study": study, "out": out, "jobs": jobs}
-    options |= {"device": device}
+    options |= {"device": device, "executor": engine}
     advice = give_advice(path, target=target, reading=stated, changes=changes_by_name(changes), **options)
     print(advice)
     print(advice.path)
     return 0
+
+
+def _engine(on: str, slurm: tuple[str, ...], device: str) -> EngineRequest | str:
+    """Engine of the trainings; ValueError for one that is unknown, or a device that this machine lacks."""
+    refuse_device_name(device)
+    engine = engine_request(on, runs_per_job=None, options=slurm, device=device)
+    if engine is None:  # Otherwise a worker has the device, not this machine.
+        refuse_device(device)
+    return engine or "local"
 
 
 def _required(path: Path | None, wanted: scheme_questions.Wanted) -> Path:

@@ -104,11 +104,11 @@ def execute_request(
     return StudyResult(study=study, request=request, store=store, specs=shown, **options)
 
 
-def engine_of(executor: str | runner.Executor, device: str) -> EngineRequest | runner.Executor | None:
+def engine_of(executor: str | EngineRequest | runner.Executor, device: str) -> EngineRequest | runner.Executor | None:
     """Read the engine of a call from Python.
 
     Args:
-        executor: "local", "ray", "ray=ADDRESS", "slurm" or "slurm=PARTITION"; an executor is returned as it is.
+        executor: "local", "ray", "ray=ADDRESS", "slurm" or "slurm=PARTITION"; another engine is returned as it is.
         device: PyTorch device of the runs.
 
     Returns:
@@ -117,6 +117,8 @@ def engine_of(executor: str | runner.Executor, device: str) -> EngineRequest | r
     Raises:
         ValueError: It is neither.
     """
+    if isinstance(executor, EngineRequest):
+        return executor
     if not isinstance(executor, str):
         if executor is not None and not isinstance(executor, runner.Executor):
             raise ValueError(

@@ -125,6 +125,30 @@ def test_the_device_is_that_of_every_run(tmp_path: Path) -> None:
         advise(tmp_path / "houses.csv", target="price", device="gpu")
 
 
+class Elsewhere:
+    """An engine that executes nothing, and notes when it is to end."""
+
+    ends_at: float | None = None
+
+    def prepare(self, specs: object, store_root: Path) -> str:
+        return ""
+
+    def run(self, specs: object, store_root: Path, emit: object) -> None:
+        raise TimeIsOver
+
+
+def test_an_engine_is_told_when_the_budget_ends(tmp_path: Path, capsys) -> None:
+    WRITERS["houses.csv"](tmp_path / "houses.csv")
+    found = recognize(tmp_path / "houses.csv", None, "price")
+    trainer = advise_module._trainer(found, None, {"target": "price"}, SMALL["houses.csv"], "cpu")
+    trainer.executor, trainer.deadline = Elsewhere(), Deadline(100.0, 1.0)
+    store = Store(tmp_path / "runs")
+    trainer.execute(store, trainer.specs(store, next(iter(trainer.candidates)), Rung(0.5, 2)))
+    assert trainer.executor.ends_at is not None
+    assert 85 < trainer.executor.ends_at - time.monotonic() < 100
+    assert "The budget is spent" in capsys.readouterr().out
+
+
 def test_the_deadline_raises_in_the_midst_of_a_run() -> None:
     deadline = Deadline(0.0, 0.0)
     with pytest.raises(TimeIsOver):

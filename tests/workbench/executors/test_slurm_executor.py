@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from posenc.workbench.executors import slurm_executor, slurm_queue
 from posenc.workbench.executors.slurm_executor import SlurmExecutor, SlurmRuns, SubmittedJob
 from posenc.workbench.executors.slurm_job import JobLine, RunsOfJob
+from posenc.workbench.executors.stop_requests import TimeIsOver
 from posenc.workbench.progress import Event
 from posenc.workbench.runner import InProcess, run
 from posenc.workbench.storage.store import Store
@@ -54,6 +56,35 @@ def test_jobs_in_processes_of_this_machine_give_the_same_bytes(tmp_path: Path, u
         report = run(toys(3), store, SlurmExecutor(runs_per_job=2, cluster="local"), emit=lambda event: None)
     assert len(report.done) == 3
     assert_same(store, undisturbed)
+
+
+@pytest.mark.full
+def test_jobs_are_cancelled_when_the_time_is_over(tmp_path: Path) -> None:
+    executor = SlurmExecutor(cluster="local")
+    executor.ends_at = time.monotonic() + 15
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        with pytest.raises(TimeIsOver):
+            run(toys(1, "hang"), Store(tmp_path), executor, emit=lambda event: None)
+    if lines := begun(tmp_path):
+        worker = Path(f"/proc/{lines[0][3]}")
+        deadline = time.monotonic() + 60
+        while worker.exists() and "(zombie)" not in (worker / "status").read_text():
+            assert time.monotonic() < deadline, "the job goes on"
+            time.sleep(0.1)
+
+
+def test_jobs_are_cancelled_when_the_watcher_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm, cancelled = FakeSlurm(monkeypatch, tmp_path, {"101"}), list[tuple[list[str], bool]]()
+    monkeypatch.setattr(slurm_queue, "cancel", lambda jobs, pending=False: cancelled.append((jobs, pending)))
+
+    def over(self: SlurmRuns) -> None:
+        raise TimeIsOver
+
+    monkeypatch.setattr(SlurmRuns, "_follow", over)
+    with pytest.raises(TimeIsOver):
+        run(toys(1), Store(tmp_path), slurm.executor, emit=lambda event: None)
+    assert cancelled == [(["101"], False)]
 
 
 class FakeSlurm:

@@ -29,11 +29,13 @@ from posenc.workbench.advice.sentences import (
     stop_sentence,
 )
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
+from posenc.workbench.executors.engines import EngineExecutor, EngineRequest
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
 from posenc.workbench.progress import format_duration
 from posenc.workbench.provenance import cores
 from posenc.workbench.report.number_format import count
+from posenc.workbench.request_execution import engine_of, executor_of
 from posenc.workbench.request_options import PAGE_PACKAGES
 from posenc.workbench.storage.provisional_store import provisional_store
 from posenc.workbench.storage.store import Store
@@ -43,6 +45,8 @@ from posenc.workbench.studies.shared import page_file
 
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
+ENGINE_SECONDS = 60.0
+"""Time in which the tasks or jobs of an engine start, over all steps of a race (docs/scaling.md)."""
 ENOUGH = 4
 """Candidates that start even if the budget may allow only half of their training."""
 UNTRIED = "the budget had no time for it; a larger one tries it"
@@ -98,6 +102,7 @@ def advise(
     out: str | Path = "runs",
     jobs: int | None = None,
     device: str = "cpu",
+    executor: str | EngineRequest | runner.Executor = "local",
 ) -> Advice:
     """Compare encodings on your data within a time, and recommend one.
 
@@ -117,6 +122,8 @@ def advise(
         out: The store.
         jobs: Trainings at the same time. Default: one per core.
         device: PyTorch device, such as "cuda".
+        executor: Engine of the trainings, as that of ``run``: "local", "ray", "slurm=PARTITION" or an executor. At the
+            end of the budget its tasks and jobs are cancelled.
 
     Returns:
         The advice with its page.
@@ -139,34 +146,38 @@ def advise(
         raise ValueError(f"At least one training at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     request_checks.refuse_missing_packages(*PAGE_PACKAGES)
     request_checks.refuse_device_name(device)
+    engine = engine_of(executor, device)
     options = {"target": target, **(reading or {})}
     found = recognize(Path(source), study, target, options.get("labels"))
     trainer = _trainer(found, question, options, changes or {}, device)
     print(found.sentence, flush=True)
     processes = jobs or (cores() if device == "cpu" else 1)
-    trainer.executor, trainer.deadline = runner.pick(device, processes), deadline
+    trainer.executor = executor_of(trainer.study, engine, jobs) or runner.pick(device, processes)
+    trainer.deadline = deadline
     with provisional_store(Path(out)) as proposed:
         fit = fitting(trainer, proposed.store)
         plan = _plan(found.kind, fit.settings, processes)
         deadline.keep(_reference_seconds(trainer, proposed.store, processes), seconds)
         chosen, plan = _fitted(trainer, proposed.store, fit, plan, (seconds, deadline))
         _announce(found.kind, trainer, fit, chosen, question)
+        if isinstance(trainer.executor, EngineExecutor):  # before anything is queued
+            trainer.executor.prepare(trainer.specs(proposed.store, chosen[0], plan.rungs[0]), proposed.store.root)
         for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
             print(line)
         store = proposed.accept()
     race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
     if race is None:
-        raise ValueError(_too_little(trainer, budget, source))
+        raise ValueError(_too_little(trainer, budget))
     deadline.release()
     references = _references(trainer, store, race, deadline)
     return _answered(trainer, store, race, plan, fit, references)
 
 
-def _too_little(trainer: StudyTrainer, budget: str, source: str | Path) -> str:
+def _too_little(trainer: StudyTrainer, budget: str) -> str:
     failed = "".join(f" {name} failed: {sentence}" for name, sentence in trainer.failed.items())
     return (
         f"the budget of {budget} ended before two seeds of each candidate were trained. What is finished is stored: "
-        f"the same command with a larger budget goes on, posenc advise {source} --budget 10m.{failed}"
+        f"the same command with a larger budget goes on, such as --budget 10m.{failed}"
     )
 
 
@@ -204,10 +215,11 @@ def _fitted(
     """
     budget, deadline = time
     each, fixed = _cost(trainer, store, fit.candidates)
+    start = ENGINE_SECONDS if isinstance(trainer.executor, EngineExecutor) else START_SECONDS
     if isinstance(trainer.executor, Local):
         each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
     plan = replace(plan, fixed=fixed)
-    begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - START_SECONDS
+    begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
     most = max(2, room, min(ENOUGH, room_of_half), begun)
     least = budgets.least_seconds(each, plan)

@@ -10,6 +10,8 @@ from typing import Any
 from posenc.workbench import runner
 from posenc.workbench.advice.kinds import Candidate, Kind, Metric
 from posenc.workbench.advice.race import Rung, Score
+from posenc.workbench.executors.engines import EngineExecutor
+from posenc.workbench.executors.stop_requests import TimeIsOver
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
@@ -19,10 +21,6 @@ from posenc.workbench.studies.shared.changes import preset_label
 from posenc.workbench.studies.shared.declarations import half_budget_of
 from posenc.workbench.studies.shared.own_data import with_half_budget
 from posenc.workbench.studies.shared.study import Study
-
-
-class TimeIsOver(Exception):  # noqa: N818 - the end of a budget is no error
-    """Raised in the midst of runs when the budget is spent. Finished runs are stored."""
 
 
 class Deadline:
@@ -184,6 +182,8 @@ class StudyTrainer:
             store: The store.
             specs: The runs.
         """
+        if isinstance(self.executor, EngineExecutor) and self.deadline:  # While runs wait there, no event comes.
+            self.executor.ends_at = time.monotonic() + max(0.0, self.deadline.remaining())
         try:
             report = runner.run(specs, store, self.executor, live=self.deadline)
             self.failed |= {spec.variant: sentence for spec, sentence in report.failed}

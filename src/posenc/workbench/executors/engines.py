@@ -32,7 +32,13 @@ class EngineRequest(NamedTuple):
 
 @runtime_checkable
 class EngineExecutor(Protocol):
-    """Executor on an engine, which is checked before anything is queued."""
+    """Executor on an engine, which is checked before anything is queued.
+
+    Attributes:
+        ends_at: Moment of ``time.monotonic`` at which an execution cancels its tasks and jobs; None for never.
+    """
+
+    ends_at: float | None
 
     def prepare(self, specs: Sequence[Any], store_root: Path) -> str:
         """Check that the engine can execute runs.

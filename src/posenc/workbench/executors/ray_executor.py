@@ -59,6 +59,7 @@ class RayExecutor:
     ) -> None:
         self.address, self.cpus, self.memory, self.gpus = address, cpus or provenance.cores(), memory, gpus
         self.checked = False
+        self.ends_at: float | None = None
 
     def __str__(self) -> str:
         return f"the Ray cluster at {self.address}" if self.address else f"Ray with up to {self.cpus} runs at a time"
@@ -169,10 +170,11 @@ class RayQueue:
         Raises:
             StoreError: The store cannot be written; raised after the present runs have ended.
             KeyboardInterrupt: Ctrl-C was pressed.
+            TimeIsOver: It is later than the executor's ``ends_at``.
         """
         self.own_codes, self.procedures = codes_of(specs), procedures_by_value.procedures_of(specs)
         self.queue.extend(groups(specs))
-        with StopRequests() as stop:
+        with StopRequests(self.executor.ends_at) as stop:
             try:
                 while self._hand_out(stop) and not stop.cancelled:
                     self._listen()
@@ -182,8 +184,7 @@ class RayQueue:
                 self._clean()
         if self.trouble:
             raise self.trouble
-        if stop.stopping:
-            raise KeyboardInterrupt
+        stop.raise_if_stopped()
 
     def _hand_out(self, stop: StopRequests) -> bool:
         """Give tasks to Ray; return False if no run is left."""

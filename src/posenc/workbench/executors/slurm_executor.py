@@ -26,7 +26,7 @@ from posenc.workbench.executors import procedures_by_value, slurm_nodes, slurm_q
 from posenc.workbench.executors.processes import codes_of
 from posenc.workbench.executors.run_files import RunFiles
 from posenc.workbench.executors.slurm_job import JobLine, RunsOfJob
-from posenc.workbench.executors.stop_requests import StopRequests
+from posenc.workbench.executors.stop_requests import StopRequests, TimeIsOver
 from posenc.workbench.files.atomic_files import write_whole
 from posenc.workbench.progress import Event
 from posenc.workbench.runs import RunSpec
@@ -103,6 +103,7 @@ class SlurmExecutor:
         )
         self.memory, self.options, self.cluster = memory, dict(options or {}), cluster
         self.checked = False
+        self.ends_at: float | None = None
 
     def __str__(self) -> str:
         place = f"jobs of submitit ({self.cluster})"
@@ -223,6 +224,7 @@ class SlurmRuns:
         Raises:
             ValueError: SLURM refuses the jobs, or a node cannot execute them.
             KeyboardInterrupt: Ctrl-C was pressed.
+            TimeIsOver: It is later than the executor's ``ends_at``.
         """
         self.waiting = {spec.identity: spec for spec in specs}
         self.codes, self.procedures = codes_of(specs), procedures_by_value.procedures_of(specs)
@@ -231,7 +233,7 @@ class SlurmRuns:
             (self.folder / folder).mkdir(parents=True, exist_ok=True)
         self._adopt()
         taken = {key for job in self.jobs.values() for key in job.keys}
-        with StopRequests() as stop:
+        with StopRequests(self.executor.ends_at) as stop:
             self._submit([spec for spec in specs if spec.identity not in taken])
             asked, stopped = time.monotonic(), False
             while self.waiting and self.jobs and not stop.cancelled:
@@ -239,15 +241,18 @@ class SlurmRuns:
                 if stop.stopping and not stopped:
                     stopped = True
                     self._cancel(pending=True)
-                self._follow()
+                try:
+                    self._follow()
+                except TimeIsOver:
+                    self._cancel(pending=False)
+                    raise
                 if time.monotonic() - asked >= (QUEUE_SECONDS if self.executor.cluster == "slurm" else 0.0):
                     self._ask_queue(resubmit=not stopped)
                     asked = time.monotonic()
             if stop.cancelled:
                 self._cancel(pending=False)
         self._close()
-        if stop.stopping:
-            raise KeyboardInterrupt
+        stop.raise_if_stopped()
 
     def _adopt(self) -> None:
         """Find the jobs of earlier commands that are still in the queue; forget the others."""
