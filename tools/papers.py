@@ -126,10 +126,17 @@ def _cells(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[st
         part.name,
         part.shows,
         f"`{command}`" if command else "none",
-        _stored(study, part, rows) if part.panel else "no run" if command else "nothing to measure",
+        _stored(study, part, rows) if part.panel else _without_runs(part, command),
         "<br>".join(_claims(study, part, rows)) or "none",
         part.lacks or "–",
     ]
+
+
+def _without_runs(part: PaperPart, command: str) -> str:
+    """What is stored of a part that no run measures."""
+    if part.page:
+        return f"[page](../results/{part.page}); no run"
+    return "no run" if command else "nothing to measure"
 
 
 def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:

@@ -15,6 +15,7 @@ class PaperPart:
         shows: What it shows there.
         panel: Name of the panel of the study that redraws it; "" if none does.
         command: Another command that draws it; "" for the command of the panel.
+        page: File in results/ that the command wrote; "" if none is kept.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
         hours_each: Estimated core hours of one model of the panel with the preset standard; 0 if that is unknown.
 
@@ -29,5 +30,6 @@ class PaperPart:
     shows: str
     panel: str = ""
     command: str = ""
+    page: str = ""
     lacks: str = ""
     hours_each: float = 0.0

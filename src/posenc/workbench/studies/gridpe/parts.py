@@ -10,18 +10,17 @@ HOURS_EACH = 0.45
 """Core hours of one model with the preset standard, from timed steps on two busy cores."""
 
 _Part = partial(PaperPart, publication="2406.07049", hours_each=HOURS_EACH)
-_THEORY = 'posenc show "GridPE(64)" --out gridpe.html'
+_Theory = partial(_Part, command='posenc show "GridPE(64)" --out gridpe.html', page="gridpe-theory.html")
 _DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
 
 PARTS = (
-    _Part(name="Fig. 1, eqs. 1 to 4", shows="three waves make a grid cell", command=_THEORY),
-    _Part(name="eqs. 5 to 8", shows="invariance to translations; random Fourier features", command=_THEORY),
-    _Part(name="Fig. 2", shows="diameter of a field by its period", command=_THEORY),
-    _Part(name="eqs. 9 to 15", shows="the most economical ratio of scales", command=_THEORY),
-    _Part(
+    _Theory(name="Fig. 1, eqs. 1 to 4", shows="three waves make a grid cell"),
+    _Theory(name="eqs. 5 to 8", shows="invariance to translations; random Fourier features"),
+    _Theory(name="Fig. 2", shows="diameter of a field by its period"),
+    _Theory(name="eqs. 9 to 15", shows="the most economical ratio of scales"),
+    _Theory(
         name="Fig. 3",
         shows="inner product with the middle of the unit square, and its profile",
-        command=_THEORY,
         lacks="the surface in three dimensions; a heat map is drawn",
     ),
     _Part(

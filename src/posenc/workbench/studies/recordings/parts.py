@@ -6,8 +6,8 @@ from functools import partial
 
 from posenc.workbench.report.paper_parts import PaperPart
 
-HOURS_EACH = 0.6
-"""Core hours of one model with the preset standard, from timed steps on two busy cores."""
+HOURS_EACH = 0.5
+"""Core hours of one model with the preset standard, as the stored runs took."""
 
 _Part = partial(PaperPart, publication="2406.08272", hours_each=HOURS_EACH)
 _DATA = "the paper's recordings are under terms of use; simulated ones stand in unless you name recordings"
