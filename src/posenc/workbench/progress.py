@@ -193,6 +193,17 @@ class Watcher(Protocol):
         """
         ...
 
+    def shown(self, spec: RunSpec) -> RunSpec:
+        """Run under the labels that the display shows.
+
+        Args:
+            spec: The run.
+
+        Returns:
+            The run, with the same identity.
+        """
+        ...
+
     def emit(self, event: Event) -> None:
         """Observe an event.
 

@@ -213,7 +213,8 @@ def _run_distinct(
     if address:
         print(address, file=out, flush=True)
     try:
-        with progress.make_display(todo, costs, out) as display:
+        shown = [live.shown(spec) for spec in todo] if live else todo
+        with progress.make_display(shown, costs, out) as display:
             trouble = _execute(todo, store, executor, _recorded(ends, display.emit, loggers))
     except Interrupted as stop:
         print(stop, file=out, flush=True)

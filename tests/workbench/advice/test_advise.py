@@ -15,11 +15,13 @@ from posenc.workbench.advice.advise import Advice, advise
 from posenc.workbench.advice.kinds import Kind
 from posenc.workbench.advice.race import Rung
 from posenc.workbench.advice.recognition import by_name, recognize
-from posenc.workbench.advice.trainer import Deadline, TimeIsOver
+from posenc.workbench.advice.trainer import Deadline
 from posenc.workbench.executors.processes import Local
+from posenc.workbench.executors.stop_requests import TimeIsOver
 from posenc.workbench.progress import Event
 from posenc.workbench.storage.store import Store
 from tiny_data import WRITERS
+from toy_work import toys
 
 pytestmark = [pytest.mark.bare]
 SMALL = {
@@ -157,6 +159,9 @@ def test_the_deadline_raises_in_the_midst_of_a_run() -> None:
     late.emit(Event(key="1f", kind="progress"))
     late.keep(50.0, 100.0)
     assert 85 < late.remaining() < 90, "a tenth of the budget at most is kept for baselines"
+    [spec] = toys(1)
+    late.names[spec.identity] = "line (detail 4)"
+    assert (late.shown(spec).variant, late.shown(spec).identity) == ("line (detail 4)", spec.identity)
     late.release()
     assert late.remaining() > 95
     assert str(Local(1)).startswith("one process")

@@ -29,11 +29,14 @@ class Deadline:
     Args:
         seconds: The budget, counted from now.
         reserve: Part of it that is left for the page.
+
+    Attributes:
+        names: Identity of a run to the name of its candidate, which says its settings.
     """
 
     def __init__(self, seconds: float, reserve: float) -> None:
         self.end = time.monotonic() + seconds - reserve
-        self.kept = 0.0
+        self.kept, self.names = 0.0, dict[str, str]()
 
     def keep(self, seconds: float, budget: float) -> None:
         """Keep time for baselines after the race, at most a tenth of the budget.
@@ -51,6 +54,22 @@ class Deadline:
     def remaining(self) -> float:
         """Seconds that remain for training."""
         return self.end - self.kept - time.monotonic()
+
+    def shown(self, spec: RunSpec) -> RunSpec:
+        """Run under the labels that the display shows.
+
+        Args:
+            spec: The run.
+
+        Returns:
+            The run, with the same identity.
+        """
+        labels = {
+            "preset": spec.preset,
+            "setting": spec.condition,
+            "scheme": self.names.get(spec.identity, spec.variant),
+        }
+        return spec.labeled(labels)
 
     def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:
         """Start to watch runs.
@@ -168,6 +187,8 @@ class StudyTrainer:
             Candidate -> seed -> scores.
         """
         by_name = {name: self.specs(store, name, rung) for name in candidates}
+        if self.deadline:
+            self.deadline.names |= {spec.identity: name for name, specs in by_name.items() for spec in specs}
         by_seed = [spec for some in zip(*by_name.values(), strict=True) for spec in some]
         self.execute(store, by_seed)
         return {

@@ -110,6 +110,17 @@ class LivePage:
         self.hint = f"Run the same command again to continue: finished runs are kept.{older * outdated}{reason}"
         self._write(stopped=True)
 
+    def shown(self, spec: RunSpec) -> RunSpec:
+        """Run under the labels that the display shows.
+
+        Args:
+            spec: The run.
+
+        Returns:
+            The run, with the same identity.
+        """
+        return spec
+
     def begin(self, specs: Sequence[RunSpec], costs: Mapping[str, float]) -> str:
         """Start to show runs, and write the page.
 
