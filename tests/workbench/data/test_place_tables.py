@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
 from posenc import cli
+from posenc.workbench.data import table_cells
 from posenc.workbench.data.places import PlaceTable
-from posenc.workbench.data.readers import read
+from posenc.workbench.data.readers import place_parquet, place_table, read
 from posenc.workbench.data.reading_options import ReadingOptions
 from tiny_data import WRITERS
 
@@ -183,3 +185,29 @@ def test_data_look_names_the_study_its_command_and_a_target(tmp_path: Path, monk
     assert leaving.value.code == 0
     assert "posenc run places houses.csv --target price" in printed
     assert "price is the last column that can be predicted" in printed
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_of_a_large_table_some_rows_are_drawn_and_it_says_so(tmp_path: Path, ending: str, monkeypatch) -> None:
+    draw, rows = np.random.default_rng(0), 3000
+    columns = {"longitude": draw.uniform(4, 6, rows), "latitude": draw.uniform(50, 52, rows), "price": np.arange(rows)}
+    path = houses(tmp_path / "houses.csv", **columns)
+    if ending == ".parquet":
+        with duckdb.connect() as connection:
+            connection.read_csv(str(path)).to_parquet(str(path.with_suffix(ending)))
+        path = path.with_suffix(ending)
+    for name in ("LARGE_BYTES", "LARGE_PARQUET_BYTES"):
+        monkeypatch.setattr(table_cells, name, 1000)
+    for reader in (place_table, place_parquet):
+        monkeypatch.setattr(reader, "MOST_CELLS", 1200)
+    cells = (place_table if ending == ".csv" else place_parquet).cells_of(path)
+    assert (len(cells.lines), len({*cells.lines}), cells.of) == (400, 400, rows)
+    first = 2 if ending == ".csv" else 1  # The header is a line too.
+    assert [round(float(price)) for price in cells.column("price")] == [line - first for line in cells.lines]
+    table, again = places(path), places(path)
+    assert "Read: 400 of 3,000 rows, drawn at random, because the table is large." in table.left_out
+    assert np.array_equal(table.targets, again.targets)
+    if ending == ".csv":
+        path.write_text(path.read_text() + "4.5,51\n")
+        with pytest.raises(ValueError, match="line 3002 has 2 cells, and the header names 3"):
+            places(path)

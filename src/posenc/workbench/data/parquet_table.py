@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +27,21 @@ class ParquetTable(NamedTuple):
     connection: DuckDBPyConnection
     table: DuckDBPyRelation
     pattern: str
+
+    def chosen_rows(self, numbers: Sequence[int]) -> DuckDBPyRelation:
+        """Rows of the table by their numbers from 0, in the order of the file.
+
+        Args:
+            numbers: The numbers in rising order.
+
+        Returns:
+            The rows, with a further last column.
+        """
+        query = (
+            "SELECT * FROM read_parquet($1, file_row_number = true) WHERE file_row_number IN "
+            "(SELECT unnest($2::BIGINT[])) ORDER BY file_row_number"
+        )
+        return self.connection.sql(query, params=[self.pattern, list(numbers)])
 
 
 @contextmanager

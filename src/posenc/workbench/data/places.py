@@ -27,6 +27,8 @@ NOUN = TableNoun(
 )
 OPTIONS: tuple[str, ...] = ("coordinates", "geometry", "target", "features", "time", "groups", "unit")
 """Names of the reading options."""
+MOST_CELLS = 2_000_000
+"""Number of cells that are read of a large table: 400,000 rows of five columns."""
 LEAST_ROWS = 50
 """Fewest rows with coordinates and a target: five folds, each with a part that chooses the step."""
 MOST_CLASSES = 100
@@ -102,6 +104,8 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     texts = [cell.strip() for cell in cells.column(target)]
     held = np.isfinite(found.values).all(1) & np.array([text.lower() not in MISSING for text in texts])
     times, notes = np.zeros(0), list(found.notes)
+    if cells.of:
+        notes.append(f"Read: {len(texts):,} of {cells.of:,} rows, drawn at random, because the table is large.")
     if "time" in special:
         times, more = read_times(cells.column(special["time"]), cells.at, options.unit)
         held &= np.isfinite(times)

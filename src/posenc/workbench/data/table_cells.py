@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,10 +23,13 @@ from posenc.workbench.files.user_files import (
     read_text,
     require_reading,
     short,
+    streamed_rows,
 )
 
 MEMORY_FACTOR, CELL_BYTES = 30, 90
 """Memory for each byte of a CSV; and bytes of a cell of Parquet as text, with its number."""
+LARGE_BYTES, LARGE_PARQUET_BYTES = 1 << 26, 1 << 24
+"""Bytes of a CSV, and of a Parquet file, from which readers that may draw rows do so."""
 START_BYTES = 1 << 14
 """Bytes of a CSV that its header may have."""
 TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
@@ -42,6 +47,7 @@ class Cells(NamedTuple):
         columns: Cells of each column.
         lines: Number of the line of each row, for messages.
         noun: What the number of a row counts: "line" or "row".
+        of: Number of rows of the file, of which these were drawn at random; 0 if they are all of them.
     """
 
     path: Path
@@ -50,6 +56,7 @@ class Cells(NamedTuple):
     columns: tuple[Sequence[str], ...]
     lines: Sequence[int]
     noun: str = "line"
+    of: int = 0
 
     def column(self, name: str) -> Sequence[str]:
         """Cells of the column of a name."""
@@ -118,13 +125,14 @@ def parquet_header(path: Path, wanted: str) -> list[str]:
         return list(opened.table.columns)
 
 
-def csv_cells(path: Path, form: str, noun: TableNoun) -> Cells:
+def csv_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -> Cells:
     """Read the cells of a CSV with a header.
 
     Args:
         path: The file.
         form: Form of the file.
         noun: Words for messages.
+        most: Number of cells of a large file (``is_large``) that are read: whole rows, drawn at random; None for all.
 
     Returns:
         The cells.
@@ -132,27 +140,86 @@ def csv_cells(path: Path, form: str, noun: TableNoun) -> Cells:
     Raises:
         UserFileError: It is no table, is not UTF-8, or does not fit into memory.
     """
+    if most is not None and is_large(path):
+        return _drawn_csv_cells(path, form, noun, most)
     text = read_text(path, MEMORY_FACTOR, noun.wanted)
     first = text.partition("\n")[0]
     (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, first)) or [(1, [])]
-    names = tuple(name.strip() for name in header)
-    if len(names) < 2 or not rows:
-        fault = f"{len(names)} column{'s' * (len(names) != 1)}" if rows else f"no {noun.row} below its header"
-        raise UserFileError(f"{path} has {fault}. {noun.shape}")
+    names = _names(header, bool(rows), path, noun)
     for line, row in rows:
-        if len(row) != len(names):
-            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+        _refuse_other_length(row, names, path, line)
     columns = tuple(zip(*(row for _, row in rows), strict=True))
     return Cells(path, form, names, columns, [line for line, _ in rows])
 
 
-def parquet_cells(path: Path, form: str, noun: TableNoun) -> Cells:
+def is_large(path: Path) -> bool:
+    """True for a table of so many bytes that its cells as text may need gigabytes."""
+    with suppress(OSError):
+        return path.stat().st_size > (LARGE_PARQUET_BYTES if path.suffix.lower() == ".parquet" else LARGE_BYTES)
+    return False
+
+
+def _drawn_csv_cells(path: Path, form: str, noun: TableNoun, most: int) -> Cells:
+    """Cells of rows of a large CSV that are drawn at random: the file is read twice, one line in memory at a time."""
+    header = csv_header(path, noun.wanted)
+    names, count = _names(header, True, path, noun), -1  # The header is no row.
+    with _streamed(path, noun) as rows:
+        for line, row in rows:
+            _refuse_other_length(row, names, path, line)
+            count += 1
+    _names(header, count > 0, path, noun)
+    numbers, chosen = drawn_numbers(count, most // len(names)), list[tuple[int, list[str]]]()
+    with _streamed(path, noun) as rows:
+        next(rows)
+        wanted = iter(numbers)
+        following = next(wanted)
+        for number_of_row, found in enumerate(rows):
+            if number_of_row == following:
+                chosen.append(found)
+                following = next(wanted, count)
+    columns = tuple(zip(*(row for _, row in chosen), strict=True))
+    return Cells(path, form, names, columns, [line for line, _ in chosen], of=count if len(chosen) < count else 0)
+
+
+def drawn_numbers(count: int, most: int) -> list[int]:
+    """Numbers of the rows that are read of a large table: at most ``most`` of ``count``, the same in each call."""
+    if count <= most:
+        return list(range(count))
+    return np.sort(np.random.default_rng(0).choice(count, most, replace=False)).tolist()
+
+
+@contextmanager
+def _streamed(path: Path, noun: TableNoun) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Context with the rows of a CSV, its header first."""
+    with open_file(path, noun.wanted) as file:
+        start = file.read(START_BYTES).decode("utf-8-sig", errors="replace").partition("\n")[0]
+        file.seek(0)
+        with io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
+            yield streamed_rows(lines, path, _delimiter(path, start))
+
+
+def _names(header: Sequence[str], has_rows: bool, path: Path, noun: TableNoun) -> tuple[str, ...]:
+    """Names of the columns; UserFileError for a table of one column or without rows."""
+    names = tuple(name.strip() for name in header)
+    if len(names) < 2 or not has_rows:
+        fault = f"{len(names)} column{'s' * (len(names) != 1)}" if has_rows else f"no {noun.row} below its header"
+        raise UserFileError(f"{path} has {fault}. {noun.shape}")
+    return names
+
+
+def _refuse_other_length(row: Sequence[str], names: Sequence[str], path: Path, line: int) -> None:
+    if len(row) != len(names):
+        raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+
+
+def parquet_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -> Cells:
     """Read the cells of a Parquet table with DuckDB.
 
     Args:
         path: The file.
         form: Form of the file.
         noun: Words for messages.
+        most: Number of cells of a large file (``is_large``) that are read: whole rows, drawn at random; None for all.
 
     Returns:
         The cells.
@@ -164,13 +231,18 @@ def parquet_cells(path: Path, form: str, noun: TableNoun) -> Cells:
         table = opened.table
         names = tuple(table.columns)
         (count,) = table.aggregate("count(*)").fetchall()[0]
-        require_reading(CELL_BYTES * count * len(names), path, "Cut the file.")
         if len(names) < 2 or not count:
             raise UserFileError(f"{path} has {len(names)} columns and {count} rows. {noun.parquet_shape}")
+        numbers: Sequence[int] = range(count)
+        if most is not None and is_large(path) and count * len(names) > most:
+            numbers = drawn_numbers(count, most // len(names))
+            table = opened.chosen_rows(numbers)
+        require_reading(CELL_BYTES * len(numbers) * len(names), path, "Cut the file.")
         texts = table.project(", ".join(f'"{name.replace(chr(34), chr(34) * 2)}"::VARCHAR' for name in names))
         rows = texts.fetchall()
     columns = tuple(["" if cell is None else cell for cell in column] for column in zip(*rows, strict=True))
-    return Cells(path, form, names, columns, range(1, count + 1), "row")
+    lines, of = [number + 1 for number in numbers], count if len(numbers) < count else 0
+    return Cells(path, form, names, columns, lines, "row", of)
 
 
 def refuse_repeated_names(cells: Cells) -> None:

@@ -13,7 +13,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -214,14 +214,27 @@ def csv_rows(lines: Iterable[str], path: str | Path, delimiter: str = ",") -> li
     Raises:
         UserFileError: The table cannot be divided into cells, such as a cell of more than 131,072 characters.
     """
-    reader, rows = csv.reader(lines, delimiter=delimiter), []
+    return list(streamed_rows(lines, path, delimiter))
+
+
+def streamed_rows(lines: Iterable[str], path: str | Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the cells of lines as ``csv_rows``, one line in memory at a time.
+
+    Args:
+        lines: The lines.
+        path: Name of the table, for messages.
+        delimiter: Separator of the cells.
+
+    Raises:
+        UserFileError: The table cannot be divided into cells, or is not UTF-8.
+    """
+    reader = csv.reader(lines, delimiter=delimiter)
     try:
-        rows.extend((reader.line_num, row) for row in reader if row)
-    except csv.Error as error:
-        name = Path(path).name
-        where = f"{name}, line {reader.line_num}"
-        raise UserFileError(f"{where}: this is not a table ({error}). Write it again.") from error
-    return rows
+        yield from ((reader.line_num, row) for row in reader if row)
+    except (csv.Error, UnicodeDecodeError) as error:
+        where = f"{Path(path).name}, line {reader.line_num}"
+        fault = "this is not a table" if isinstance(error, csv.Error) else "this is not UTF-8"
+        raise UserFileError(f"{where}: {fault} ({short(error)}). Write it again.") from error
 
 
 def csv_lines(text: str) -> io.StringIO:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.place_coordinates import names_coordinates
-from posenc.workbench.data.places import NOUN, PlaceTable, place_record, places_of
+from posenc.workbench.data.places import MOST_CELLS, NOUN, PlaceTable, place_record, places_of
 from posenc.workbench.data.places import OPTIONS as PLACE_OPTIONS
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.table_cells import Cells, csv_cells, csv_header
@@ -30,11 +30,11 @@ def names_places(path: Path) -> bool:
 
 def cells_of(path: Path) -> Cells:
     """Read the cells of a table. Raises UserFileError if it is no table."""
-    return csv_cells(path, FORM, NOUN)
+    return csv_cells(path, FORM, NOUN, MOST_CELLS)
 
 
 def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
-    """Count rows; the table is read whole."""
+    """Count rows; the table is read, of a large one some rows."""
     return place_record(read(path, options), path)
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from posenc.workbench.data import readers
 from posenc.workbench.data.places import PlaceTable
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.table_cells import is_large
 from posenc.workbench.dataset_record import digest_of
 from posenc.workbench.files.atomic_files import replaced_file
 from posenc.workbench.files.file_digests import contents_digest
@@ -46,7 +47,7 @@ def store_table(root: Path, path: Path, options: ReadingOptions) -> tuple[str, P
     """
     require_file(path, "a table of places")
     contents = contents_digest([path], path, root / "data" / "file-digests.json")
-    digest = digest_of([contents, TABLE_VERSION, options.plain])
+    digest = digest_of([contents, TABLE_VERSION, options.plain, *(["some rows"] if is_large(path) else [])])
     file = _path(root, digest)
     if not file.exists():
         table: PlaceTable = readers.read(path, "places", options)
