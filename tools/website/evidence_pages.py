@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from result_pages import RESULTS, copy_results
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
 from posenc.workbench import Study, all_studies
@@ -19,8 +20,6 @@ from posenc.workbench.report.number_format import number
 from posenc.workbench.report.result_rows import BySeed, read_csv, values_by_scheme
 from posenc.workbench.tables.metric_bounds import metric_bounds
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "results"
 LOWER_IS_BETTER = re.compile(r"loss.*|bits_per_byte|r?mse.*|chamfer|.*_error|error")
 FEWEST_SEEDS = 3
 """A variant with fewer seeds has a mean and no rank."""
@@ -59,11 +58,7 @@ def write_evidence_pages(pages: Path) -> list[Ranking]:
     Returns:
         The rankings of the leaderboard.
     """
-    copied = pages / "extra" / "results"
-    copied.mkdir(parents=True)
-    for path in sorted(RESULTS.iterdir()):
-        if path.suffix in (".html", ".csv", ".json"):
-            shutil.copy(path, copied)
+    copy_results(pages / "extra" / "results")
     folder = pages / "evidence"
     folder.mkdir()
     found = list(rankings())
