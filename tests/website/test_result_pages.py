@@ -1,4 +1,4 @@
-"""Every page of results on the site has today's shell: navigation, contents, anchors, tables that sort, CSV, command."""
+"""Every page of results has today's shell: navigation, contents, anchors, tables that sort, CSV, the command."""
 
 import html.parser
 import re

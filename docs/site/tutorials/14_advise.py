@@ -27,11 +27,12 @@ and no hour: four candidates on 20,640 census blocks of California, five seeds, 
 # %%
 # The scores, R2 on three parts of the data. The file is ``results/advice-scores-california.json`` of the repository.
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from posenc.workbench.advice.kinds import kind_of
+from posenc.workbench.advice.kinds import KINDS
 from posenc.workbench.advice.race import RacePlan, Rung, Score, Scores, run_race
 from posenc.workbench.advice.sentences import Scale, look_sentences, recommendation
 
@@ -42,9 +43,9 @@ print(list(stored["scores"]["1.0"]))
 
 
 # %%
-# The race asks for a rung: a share of the training and a number of seeds. ``posenc advise`` trains then. Here the stored
-# scores are read.
-def train(candidates: list[str], rung: Rung) -> Scores:
+# The race asks for a rung: a share of the training and a number of seeds. ``posenc advise`` trains then. Here the
+# stored scores are read.
+def train(candidates: Sequence[str], rung: Rung) -> Scores:
     """Scores of some candidates after a share of their training."""
     scores = stored["scores"][str(rung.fraction)]
     return {name: {seed: Score(*scores[name][str(seed)]) for seed in range(rung.seeds)} for name in candidates}
@@ -56,12 +57,14 @@ plan = RacePlan(
     test_ratio=items["test"] / (items["train"] + items["validation"]),
 )
 race = run_race(list(stored["scores"]["1.0"]), train, plan)
+assert race is not None, "there are two seeds of each candidate"
 
 # %%
 # After each rung candidates that are surely worse are dropped: the interval of their difference from the leader lies
-# below 0, corrected for the number of comparisons, and more training would keep the sign. The answer comes from the test
-# part, which no choice has seen.
-scale = Scale(kind_of("places").metrics[0], "held-out rows")
+# below 0, corrected for the number of comparisons, and more training would keep the sign. The answer comes from the
+# test part, which no choice has seen.
+(metric,) = (kind.metrics[0] for kind in KINDS if kind.study == stored["study"])
+scale = Scale(metric, "held-out rows")
 print("\n".join([*look_sentences(race.looks, scale), recommendation(race, scale)]))
 
 # %%
