@@ -9,7 +9,7 @@ from documents import ROOT, with_links
 from evidence_pages import leaderboard, ranked, rankings
 from figure_colors import color_sheet
 from rank_plots import average_ranks, rank_plot
-from reference_pages import public_names
+from reference_pages import file_formats, public_names
 from scheme_facts import cost_table, families, family
 from scheme_pages import scheme_page
 from studies_of_schemes import VARIANTS, studies_of_schemes
@@ -165,6 +165,31 @@ def test_public_names_are_those_that_a_module_defines() -> None:
     assert "yarn" not in names  # it has a paper, so it stands on a page with its citation
     assert "Tensor" not in names
     assert not [name for name in names if name.startswith("_")]
+
+
+def test_file_formats_are_those_of_the_modules_of_the_store() -> None:
+    text = file_formats()
+    assert "```text\nformat.json " in text
+    assert "units/ID/metrics.jsonl          one row per metric" in text
+    assert "STUDY-PRESET.pack" in text
+    assert ".. autoclass:: posenc.workbench.storage.packs.PackedRun" in text
+    assert text.count("```") % 2 == 0
+    assert "``" not in text.replace("```", "")
+
+
+QUOTED = re.compile(r"[−-]?\d+\.\d+ \[[^\]]+\]|\b\d\.\d{3}\b")
+"""A value with its interval, or one of three decimals."""
+
+
+def test_every_number_of_the_explanations_is_that_of_a_stored_result() -> None:
+    known = (DOCS / "claims.md").read_text() + "".join(
+        re.sub(r"<[^>]+>", "", path.read_text()) for path in (ROOT / "results").glob("*.html")
+    )
+    known = " ".join(known.split())
+    for name in ("choosing", "claims-explained"):
+        found = QUOTED.findall(" ".join((DOCS / f"{name}.md").read_text().split()))
+        assert len(found) > 8
+        assert [each for each in found if each not in known] == []
 
 
 def test_colors_are_those_of_pages_of_results() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,14 @@ MODULES = (
     ("contract", "The contract", ("posenc.contract",)),
 )
 """Name of a page, its title, and the modules whose public names it lists. A package is listed with its modules."""
+FORMAT_MODULES = ("store", "identity", "packs", "compacted_runs", "further_labels", "data_files", "run_index", "leases")
+"""Modules of the store whose docstrings list files, in the order of the page."""
+RECORDS = ("posenc.workbench.RunSpec", "posenc.workbench.storage.stored.Record",
+           "posenc.workbench.storage.packs.PackedRun", "posenc.workbench.dataset_record.DatasetRecord")  # fmt: skip
+FORMATS = (
+    "The files of a [store](../documents/design.md) and of packs, as the modules of `posenc.workbench.storage` state "
+    "them. `posenc results --format csv` and `--format parquet` write tables for other programs."
+)
 
 
 def write_reference_pages(pages: Path) -> None:
@@ -53,6 +62,33 @@ def write_reference_pages(pages: Path) -> None:
     intro = "`posenc.workbench` runs studies from Python, and has the parts of which a study is made."
     (folder / "workbench.md").write_text(_page("Workbench", intro, [_names(workbench, names)]), encoding="utf-8")
     (folder / "commands.md").write_text(_commands(), encoding="utf-8")
+    (folder / "file-formats.md").write_text(file_formats(), encoding="utf-8")
+
+
+def file_formats() -> str:
+    """Write the page of file formats from the docstrings of the modules that read and write them.
+
+    Returns:
+        The page: the files of a store, of packs and of compacted runs, and the fields of their records.
+    """
+    parts = ["# File formats", FORMATS]
+    for name in FORMAT_MODULES:
+        module = importlib.import_module(f"posenc.workbench.storage.{name}")
+        title, _, text = (inspect.getdoc(module) or "").partition("\n")
+        blocks = _with_blocks(text.strip("\n"))
+        parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title}\n\n{blocks}"]
+    records = [f".. autoclass:: {each}\n" for each in RECORDS]
+    parts += ["## Fields of the records", "```{eval-rst}\n" + "\n".join(records) + "```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _with_blocks(text: str) -> str:
+    """Markdown of a docstring: indented paragraphs are blocks of text."""
+    paragraphs = [
+        f"```text\n{textwrap.dedent(part)}\n```" if part.startswith("    ") else part.replace("``", "`")
+        for part in text.split("\n\n")
+    ]
+    return "\n\n".join(paragraphs)
 
 
 def cited(modules: Iterable[str]) -> bool:

@@ -130,7 +130,7 @@ def _table(claims: Sequence[Mapping[str, Any]]) -> str:
             *(_claim(each, row[each]) for each in shown),
         )
         lines.append("| " + " | ".join(cells) + " |")
-    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies", "bibliography"]) + "\n```\n"
+    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies"]) + "\n```\n"
     functions = "[Frequency schedules and changes of positions](frequencies.md) have a page too.\n"
     return (
         f"{HEAD}\n{functions}\n## Families\n\n{families(claims)}\n\n## Comparison\n\n{{.sortable}}\n"
