@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from documents import ROOT, with_links
 from evidence_pages import leaderboard, ranked, rankings
 from figure_colors import color_sheet
@@ -175,6 +176,17 @@ def test_file_formats_are_those_of_the_modules_of_the_store() -> None:
     assert ".. autoclass:: posenc.workbench.storage.packs.PackedRun" in text
     assert text.count("```") % 2 == 0
     assert "``" not in text.replace("```", "")
+
+
+def test_the_workflow_runs_targets_of_the_makefile() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    asked = [each["target"] for each in workflow["jobs"]["make"]["strategy"]["matrix"]["include"]]
+    assert asked == ["test", "docs", "dist"]
+    assert set(asked) <= set(targets)
+    assert all(
+        "uses" in step or step["run"] == "make ${{ matrix.target }}" for step in workflow["jobs"]["make"]["steps"]
+    )
 
 
 QUOTED = re.compile(r"[−-]?\d+\.\d+ \[[^\]]+\]|\b\d\.\d{3}\b")

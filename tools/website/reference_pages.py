@@ -85,7 +85,9 @@ def file_formats() -> str:
 def _with_blocks(text: str) -> str:
     """Markdown of a docstring: indented paragraphs are blocks of text."""
     paragraphs = [
-        f"```text\n{textwrap.dedent(part)}\n```" if part.startswith("    ") else part.replace("``", "`")
+        f"```text\n{textwrap.dedent(part.replace('``', ''))}\n```"
+        if part.startswith("    ")
+        else part.replace("``", "`")
         for part in text.split("\n\n")
     ]
     return "\n\n".join(paragraphs)
