@@ -30,6 +30,7 @@ DOCS = ROOT / "docs"
         ("graphs.md", DOCS, "../documents/graphs.md"),
         ("graphs.md#views", DOCS, "../documents/graphs.md#views"),
         ("schemes.md", DOCS, "../schemes/index.md"),
+        ("schemes.md#RoPE", DOCS, "../schemes/RoPE.md"),
         ("../README.md", DOCS, "../index.md"),
         ("../CONTRIBUTING.md", DOCS, "../documents/contributing.md"),
         ("../results/README.md", DOCS, "../documents/results.md"),

@@ -76,7 +76,7 @@ def file_formats() -> str:
         module = importlib.import_module(f"posenc.workbench.storage.{name}")
         title, _, text = (inspect.getdoc(module) or "").partition("\n")
         blocks = _with_blocks(text.strip("\n"))
-        parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title}\n\n{blocks}"]
+        parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title.replace('``', '`')}\n\n{blocks}"]
     records = [f".. autoclass:: {each}\n" for each in RECORDS]
     parts += ["## Fields of the records", "```{eval-rst}\n" + "\n".join(records) + "```"]
     return "\n\n".join(parts) + "\n"
@@ -84,12 +84,11 @@ def file_formats() -> str:
 
 def _with_blocks(text: str) -> str:
     """Markdown of a docstring: indented paragraphs are blocks of text."""
-    paragraphs = [
-        f"```text\n{textwrap.dedent(part.replace('``', ''))}\n```"
-        if part.startswith("    ")
-        else part.replace("``", "`")
-        for part in text.split("\n\n")
-    ]
+    paragraphs = []
+    for part in text.split("\n\n"):
+        block = part.startswith("    ")
+        words = textwrap.dedent(part).replace("``", "" if block else "`")
+        paragraphs.append(f"```text\n{words}\n```" if block else words)
     return "\n\n".join(paragraphs)
 
 
