@@ -77,7 +77,7 @@ def file_formats() -> str:
         title, _, text = (inspect.getdoc(module) or "").partition("\n")
         blocks = _with_blocks(text.strip("\n"))
         parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title.replace('``', '`')}\n\n{blocks}"]
-    records = [f".. autoclass:: {each}\n" for each in RECORDS]
+    records = [f".. autoclass:: {each}\n   :no-index:\n" for each in RECORDS]
     parts += ["## Fields of the records", "```{eval-rst}\n" + "\n".join(records) + "```"]
     return "\n\n".join(parts) + "\n"
 
