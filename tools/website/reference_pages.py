@@ -27,8 +27,12 @@ MODULES = (
 """Name of a page, its title, and the modules whose public names it lists. A package is listed with its modules."""
 FORMAT_MODULES = ("store", "identity", "packs", "compacted_runs", "further_labels", "data_files", "run_index", "leases")
 """Modules of the store whose docstrings list files, in the order of the page."""
-RECORDS = ("posenc.workbench.RunSpec", "posenc.workbench.storage.stored.Record",
-           "posenc.workbench.storage.packs.PackedRun", "posenc.workbench.dataset_record.DatasetRecord")  # fmt: skip
+RECORDS = (
+    "posenc.workbench.storage.stored.Record",
+    "posenc.workbench.storage.packs.PackedRun",
+    "posenc.workbench.dataset_record.DatasetRecord",
+)
+SPECIFICATION = "The specification of a run is a [RunSpec](workbench.md) as JSON."
 FORMATS = (
     "The files of a [store](../documents/design.md) and of packs, as the modules of `posenc.workbench.storage` state "
     "them. `posenc results --format csv` and `--format parquet` write tables for other programs."
@@ -77,8 +81,8 @@ def file_formats() -> str:
         title, _, text = (inspect.getdoc(module) or "").partition("\n")
         blocks = _with_blocks(text.strip("\n"))
         parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title.replace('``', '`')}\n\n{blocks}"]
-    records = [f".. autoclass:: {each}\n   :no-index:\n" for each in RECORDS]
-    parts += ["## Fields of the records", "```{eval-rst}\n" + "\n".join(records) + "```"]
+    records = [f".. autoclass:: {each}\n" for each in RECORDS]
+    parts += ["## Fields of the records", SPECIFICATION, "```{eval-rst}\n" + "\n".join(records) + "```"]
     return "\n\n".join(parts) + "\n"
 
 
