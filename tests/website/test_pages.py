@@ -19,6 +19,8 @@ from posenc import frequencies
 from posenc.cli.schemes import claims_of_all
 from posenc.schemes import catalogue
 from posenc.schemes.grid_pe import GridPE
+from posenc.workbench.storage.packs import PackedRun
+from posenc.workbench.storage.stored import Record
 
 pytestmark = pytest.mark.bare
 DOCS = ROOT / "docs"
@@ -174,7 +176,8 @@ def test_file_formats_are_those_of_the_modules_of_the_store() -> None:
     assert "```text\nformat.json " in text
     assert "units/ID/metrics.jsonl          one row per metric" in text
     assert "STUDY-PRESET.pack" in text
-    assert ".. autoclass:: posenc.workbench.storage.packs.PackedRun" in text
+    assert "### A line of a pack\n\n| field | content |\n|---|---|\n| `spec` | Specification of the run. |" in text
+    assert all(f"| `{name}` |" in text for name in (*Record.__struct_fields__, *PackedRun.__struct_fields__))
     assert text.count("```") % 2 == 0
     assert "``" not in text.replace("```", "")
 

@@ -122,7 +122,7 @@ def test_a_stranger_knows_an_encoding_and_has_its_code_within_five_clicks(site: 
     page.goto(f"file://{site / 'index'}.html")
     steps = ("from the evidence", "KERPLELog")
     for name in steps:
-        page.get_by_role("article").get_by_role("link", name=name).first.click()
+        page.get_by_role("main").get_by_role("link", name=name).first.click()
     code = page.locator("#code pre").first
     assert code.inner_text().startswith("from posenc import KERPLELog")
     assert page.locator("#code .copybtn").count() == 1

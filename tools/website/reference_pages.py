@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from posenc.cli.grammar import command_of
 from posenc.cli.help_text import of_all, of_command
 from posenc.lookup.cited_functions import functions as cited_functions
 from posenc.schemes import catalogue
+from posenc.workbench import dataset_record
+from posenc.workbench.storage import packs, stored
 
 MODULES = (
     ("frequencies", "Frequencies", ("posenc.frequencies",)),
@@ -27,11 +30,12 @@ MODULES = (
 """Name of a page, its title, and the modules whose public names it lists. A package is listed with its modules."""
 FORMAT_MODULES = ("store", "identity", "packs", "compacted_runs", "further_labels", "data_files", "run_index", "leases")
 """Modules of the store whose docstrings list files, in the order of the page."""
-RECORDS = (
-    "posenc.workbench.storage.stored.Record",
-    "posenc.workbench.storage.packs.PackedRun",
-    "posenc.workbench.dataset_record.DatasetRecord",
-)
+RECORDS = {
+    "`unit.json`": stored.Record,
+    "A line of a pack": packs.PackedRun,
+    "Record of data": dataset_record.DatasetRecord,
+}
+"""File to the class whose fields it holds, as JSON."""
 SPECIFICATION = "The specification of a run is a [RunSpec](workbench.md) as JSON."
 FORMATS = (
     "The files of a [store](../documents/design.md) and of packs, as the modules of `posenc.workbench.storage` state "
@@ -81,9 +85,17 @@ def file_formats() -> str:
         title, _, text = (inspect.getdoc(module) or "").partition("\n")
         blocks = _with_blocks(text.strip("\n"))
         parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title.replace('``', '`')}\n\n{blocks}"]
-    records = [f".. autoclass:: {each}\n" for each in RECORDS]
-    parts += ["## Fields of the records", SPECIFICATION, "```{eval-rst}\n" + "\n".join(records) + "```"]
+    parts += ["## Fields of the records", SPECIFICATION]
+    parts += [f"### {title}\n\n{_fields(kind)}" for title, kind in RECORDS.items()]
     return "\n\n".join(parts) + "\n"
+
+
+def _fields(kind: type[Any]) -> str:
+    """Table of the attributes that the docstring of a class lists."""
+    text = textwrap.dedent((inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0])
+    items = re.findall(r"^(\w+): (.+(?:\n .+)*)", text, re.M)
+    rows = [f"| `{name}` | {' '.join(words.replace('``', '`').split())} |" for name, words in items]
+    return "\n".join(["| field | content |", "|---|---|", *rows])
 
 
 def _with_blocks(text: str) -> str:
