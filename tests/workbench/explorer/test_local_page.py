@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -128,4 +129,13 @@ def test_the_local_page_fits_a_phone(address: str, browser) -> None:
     page.goto(f"{address}#call=RoPE(head_dim%3D64)&call=GridPE(head_dim%3D64)&{ALL_PICTURES}")
     page.locator("[data-picture=far] svg").nth(1).wait_for(timeout=30_000)
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
+
+
+def test_an_encoding_that_is_added_while_others_are_computed_is_drawn_too(address: str, browser) -> None:
+    page = browser.new_page()
+    page.route("**/picture*", lambda route: (time.sleep(0.2), route.continue_()))
+    page.goto(f"{address}#call=RoPE(head_dim%3D64)&show=kernel,values")
+    page.get_by_role("button", name="Add an encoding").click()  # before the first picture has come
+    page.locator("[data-picture=values] .explorer-row > *").nth(1).locator("svg").wait_for(timeout=10_000)
     page.close()
