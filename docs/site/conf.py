@@ -102,8 +102,10 @@ def mend_accessibility(app: Any, page: str, template: str, context: dict[str, An
     """Give what Sphinx writes for the contents and for code what screen readers and keyboards need.
 
     A caption of the contents is a heading without a level. A block of code that is wider than the page is scrolled by
-    the keyboard only if it takes the focus.
+    the keyboard only if it takes the focus. Pages of source code have no contents: they would be a tenth of the site.
     """
+    if page.startswith("_modules/"):
+        context["furo_navigation_tree"] = ""
     for part in {"body", "furo_navigation_tree"} & context.keys():
         text = str(context[part]).replace('role="heading">', 'role="heading" aria-level="2">')
         context[part] = text.replace("<pre>", '<pre tabindex="0">')

@@ -1,4 +1,7 @@
-"""The modules of the site's builder, tools/website, are imported from their folder; the site is built once."""
+"""The modules of the site's builder, tools/website, are imported from their folder; the site is built once.
+
+``POSENC_SITE=build/site pytest -m site`` tests a site that is there already.
+"""
 
 import os
 import subprocess
@@ -13,6 +16,8 @@ sys.path.insert(0, str(BUILDER))
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if built := os.environ.get("POSENC_SITE"):
+        return Path(built).resolve()
     out = tmp_path_factory.mktemp("site") / "html"
     command = [sys.executable, str(BUILDER), "--out", str(out)]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}, check=False)

@@ -8,7 +8,7 @@ from accessibility import faults
 
 pytestmark = [pytest.mark.site, pytest.mark.full, pytest.mark.bare, pytest.mark.browser, pytest.mark.timeout(1200)]
 PAGES = ("index", "schemes/RoPE", "schemes/index", "evidence/leaderboard", "explorer/index", "tutorials/05_image",
-         "results/latin-squares-quick")  # fmt: skip
+         "results/latin-squares-quick", "results/points-standard", "results/gridpe-quick")  # fmt: skip
 TRIM = """() => {
     [...document.querySelectorAll("table")].slice(6).forEach((table) => table.remove());
     document.querySelectorAll("tr:nth-child(n + 11)").forEach((row) => row.remove());

@@ -5,16 +5,22 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from documents import ROOT, with_links
-from evidence_pages import ranked, rankings
+from evidence_pages import leaderboard, ranked, rankings
 from figure_colors import color_sheet
-from reference_pages import public_names
+from rank_plots import average_ranks, rank_plot
+from reference_pages import file_formats, public_names
+from scheme_facts import cost_table, families, family
 from scheme_pages import scheme_page
 from studies_of_schemes import VARIANTS, studies_of_schemes
 
 from posenc import frequencies
-from posenc.cli.schemes import claims_of
+from posenc.cli.schemes import claims_of_all
+from posenc.schemes import catalogue
 from posenc.schemes.grid_pe import GridPE
+from posenc.workbench.storage.packs import PackedRun
+from posenc.workbench.storage.stored import Record
 
 pytestmark = pytest.mark.bare
 DOCS = ROOT / "docs"
@@ -26,6 +32,7 @@ DOCS = ROOT / "docs"
         ("graphs.md", DOCS, "../documents/graphs.md"),
         ("graphs.md#views", DOCS, "../documents/graphs.md#views"),
         ("schemes.md", DOCS, "../schemes/index.md"),
+        ("schemes.md#RoPE", DOCS, "../schemes/RoPE.md"),
         ("../README.md", DOCS, "../index.md"),
         ("../CONTRIBUTING.md", DOCS, "../documents/contributing.md"),
         ("../results/README.md", DOCS, "../documents/results.md"),
@@ -83,6 +90,49 @@ def test_ranks_are_those_that_paired_intervals_allow() -> None:
     assert few.ranks["best"] == (1, 1)
 
 
+def test_average_ranks_are_those_of_complete_blocks() -> None:
+    values = {name: dict.fromkeys(range(14), score) for name, score in (("a", 1.0), ("b", 2.0), ("c", 3.0))}
+    values["d"] = {seed: 4.0 if seed else 0.0 for seed in range(14)}
+    found = average_ranks(values | {"short": {0: 9.0}}, lower_is_better=False)
+    assert found is not None
+    assert (found.blocks, list(found.left_out)) == (14, ["short"])
+    assert found.difference == pytest.approx(1.25, abs=0.005)  # Demsar 2006, section 3.2.2: four variants, 14 blocks
+    assert list(found.ranks) == ["d", "c", "b", "a"]
+    assert found.ranks["d"] == pytest.approx((13 * 1 + 4) / 14)
+    lower = average_ranks(values, lower_is_better=True)
+    assert lower is not None
+    assert next(iter(lower.ranks)) == "a"
+    assert average_ranks({name: {0: 1.0, 1: 2.0} for name in "abc"}, lower_is_better=True) is None
+    plot = rank_plot(found, "a study")
+    assert plot.count("<circle") == 4
+    assert "Left out, because seeds are missing: short." in plot
+    assert "14 complete blocks, 4 variants" in plot
+
+
+def test_theleaderboard_says_what_was_not_run_and_never_mixes_scales() -> None:
+    found = list(rankings())
+    assert sum(each.average is not None for each in found) > 40
+    for each in found:
+        if each.average:
+            assert set(each.average.ranks) | set(each.average.left_out) == set(each.scores)
+    text = leaderboard(found)
+    parts = dict(zip(re.findall(r"^## (.+)$", text, re.M), re.split(r"^## .+$", text, flags=re.M)[1:], strict=True))
+    assert all("this scale" in part for part in parts.values())
+    assert "`gridpe-8-heads`" in parts["gridpe, quick"].partition("Not run at this scale")[2]
+    assert text.count('<details class="ranks">') == sum(each.average is not None for each in found)
+
+
+def test_every_scheme_has_a_family_and_its_cost() -> None:
+    assert family(()) == "no encoding"
+    assert family(("k", "q")) == "transform of queries and keys"
+    assert family(("bias", "mask", "value_bias")) == "bias"
+    assert family(("embed", "k", "q")) == "several sites"
+    assert "| time of a training step, 1,024 tokens | 1.08 |" in cost_table("ALiBi")
+    assert all("ratio" in cost_table(name) for name in catalogue())
+    listed = families(claims_of_all())
+    assert all(f"[{name}]({name}.md)" in listed for name in catalogue())
+
+
 def test_every_table_is_of_one_file_and_condition_and_names_its_page() -> None:
     found = list(rankings())
     assert len({(each.study, each.preset, each.condition) for each in found}) == len(found) > 20
@@ -93,8 +143,9 @@ def test_every_table_is_of_one_file_and_condition_and_names_its_page() -> None:
 
 def test_a_scheme_page_has_its_parts() -> None:
     met = ["* [points, quick](results:points-quick.html), by accuracy: `gridpe` (rank 1 to 4 of 12)"]
-    text = scheme_page("GridPE", GridPE, claims_of("GridPE", GridPE), met)
-    for part in ("## Formula", "omega_{s,i} = (2 pi / lambda_s) Q u_i", "| Axes of a position | 1, 2, 3 |",
+    text = scheme_page("GridPE", GridPE, met)
+    for part in ("## Formula", "omega_{s,i} = (2 pi / lambda_s) Q u_i", "| Axes of a position | ",
+                 "## Cost", "from posenc import GridPE",
                  "<svg", '"../explorer/index.html#call=GridPE"',
                  "autoclass:: posenc.schemes.grid_pe.GridPE", met[0], "```bibtex\n@"):  # fmt: skip
         assert part in text
@@ -106,7 +157,7 @@ def test_schemes_name_the_studies_that_trained_them() -> None:
     assert not any("`alibi`" in line for line in found["RoPE"])
 
 
-def test_variants_of_the_leaderboard_are_known() -> None:
+def test_variants_of_theleaderboard_are_known() -> None:
     known = json.loads(VARIANTS.read_text())
     unknown = {(each.study, name) for each in rankings() for name in each.scores if name not in known[each.study]}
     assert unknown == set()
@@ -118,6 +169,43 @@ def test_public_names_are_those_that_a_module_defines() -> None:
     assert "yarn" not in names  # it has a paper, so it stands on a page with its citation
     assert "Tensor" not in names
     assert not [name for name in names if name.startswith("_")]
+
+
+def test_file_formats_are_those_of_the_modules_of_the_store() -> None:
+    text = file_formats()
+    assert "```text\nformat.json " in text
+    assert "units/ID/metrics.jsonl          one row per metric" in text
+    assert "STUDY-PRESET.pack" in text
+    assert "### A line of a pack\n\n| field | content |\n|---|---|\n| `spec` | Specification of the run. |" in text
+    assert all(f"| `{name}` |" in text for name in (*Record.__struct_fields__, *PackedRun.__struct_fields__))
+    assert text.count("```") % 2 == 0
+    assert "``" not in text.replace("```", "")
+
+
+def test_the_workflow_runs_targets_of_the_makefile() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text())
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    asked = [each["target"] for each in workflow["jobs"]["make"]["strategy"]["matrix"]["include"]]
+    assert asked == ["test", "docs", "dist"]
+    assert set(asked) <= set(targets)
+    assert all(
+        "uses" in step or step["run"] == "make ${{ matrix.target }}" for step in workflow["jobs"]["make"]["steps"]
+    )
+
+
+QUOTED = re.compile(r"[−-]?\d+\.\d+ \[[^\]]+\]|\b\d\.\d{3}\b")
+"""A value with its interval, or one of three decimals."""
+
+
+def test_every_number_of_the_explanations_is_that_of_a_stored_result() -> None:
+    known = (DOCS / "claims.md").read_text() + "".join(
+        re.sub(r"<[^>]+>", "", path.read_text()) for path in (ROOT / "results").glob("*.html")
+    )
+    known = " ".join(known.split())
+    for name in ("choosing", "claims-explained"):
+        found = QUOTED.findall(" ".join((DOCS / f"{name}.md").read_text().split()))
+        assert len(found) > 8
+        assert [each for each in found if each not in known] == []
 
 
 def test_colors_are_those_of_pages_of_results() -> None:

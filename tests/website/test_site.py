@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.site, pytest.mark.full, pytest.mark.bare, pytest.mark.timeout(1200)]
 OPENED = ("index", "schemes/index", "schemes/RoPE", "explorer/index", "evidence/leaderboard", "reference/commands",
-          "tutorials/05_image")  # fmt: skip
+          "tutorials/05_image", "tutorials/14_advise", "documents/choosing", "results/points-standard",
+          "results/latin-squares-quick-all", "results/gridpe-quick")  # fmt: skip
 """Pages that the browser opens."""
 EXPLORER = "../explorer/index.html"
 QUICKLY_PLANNED = ("globe", "gridpe", "language", "masked", "nmar", "permuted", "points", "sc-pe")
@@ -54,8 +55,6 @@ def pages(site: Path) -> dict[Path, Elements]:
 def test_every_link_and_anchor_leads_somewhere(site: Path, pages: dict[Path, Elements]) -> None:
     broken = set()
     for path, elements in pages.items():
-        if path.is_relative_to(site / "results"):
-            continue  # pages of results have tests of their own
         for link in elements.links:
             name, _, fragment = link.partition("#")
             if name == EXPLORER and fragment.startswith("call="):
@@ -114,6 +113,41 @@ def test_the_table_of_schemes_sorts_and_filters(site: Path, browser) -> None:
     left = page.locator(first).all_inner_texts()
     assert "RoPE" in left
     assert len(left) < len(names) / 2
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_stranger_knows_an_encoding_and_has_its_code_within_five_clicks(site: Path, browser) -> None:
+    page = browser.new_page()
+    page.goto(f"file://{site / 'index'}.html")
+    steps = ("from the evidence", "KERPLELog")
+    for name in steps:
+        page.get_by_role("main").get_by_role("link", name=name).first.click()
+    code = page.locator("#code pre").first
+    assert code.inner_text().startswith("from posenc import KERPLELog")
+    assert page.locator("#code .copybtn").count() == 1
+    assert len(steps) <= 5
+    page.go_back()
+    page.get_by_role("link", name="language, standard").first.click()  # the evidence, and from there to the start
+    page.get_by_role("navigation", name="Site").get_by_role("link", name="Start").click()
+    assert page.url.endswith("index.html")
+    page.close()
+
+
+@pytest.mark.browser
+def test_a_table_of_results_sorts_and_a_panel_has_an_address(site: Path, browser) -> None:
+    page = browser.new_page()
+    page.goto(f"file://{site / 'results' / 'points-standard'}.html")
+    table = page.locator("table").filter(has_text="Encoding").first
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    before = table.locator("tbody tr").all_inner_texts()
+    table.locator("thead button").last.click()
+    table.locator("thead button").last.click()
+    after = table.locator("tbody tr").all_inner_texts()
+    assert sorted(before) == sorted(after)
+    assert before != after
+    link = page.locator("section h2 a.address").nth(1)
+    assert page.locator(link.get_attribute("href")).count() == 1
     page.close()
 
 

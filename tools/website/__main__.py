@@ -20,12 +20,15 @@ from evidence_pages import write_evidence_pages
 from explorer_page import write_explorer_page
 from figure_colors import color_sheet
 from reference_pages import write_reference_pages
+from result_pages import RESULTS
 from scheme_pages import write_scheme_pages
 from studies_of_schemes import studies_of_schemes
 
 from posenc.workbench.report import page
 
 SOURCES = ROOT / "docs" / "site"
+TUTORIAL_DATA = ("advice-scores-california.json",)
+"""Stored results that tutorials read from their own folder."""
 LARGEST_PAGE, LARGEST_SITE = 3_000_000, 60_000_000
 """Bytes."""
 
@@ -61,6 +64,8 @@ def assemble(pages: Path) -> Path:
     shutil.rmtree(pages, ignore_errors=True)
     shutil.copytree(SOURCES, pages, ignore=shutil.ignore_patterns("__pycache__", "variants.json"))
     (pages / "tutorials").rename(pages / "tutorials_source")
+    for name in TUTORIAL_DATA:
+        shutil.copy(RESULTS / name, pages / "tutorials_source")
     (pages / "static" / "colors.css").write_text(color_sheet(), encoding="utf-8")
     shutil.copy(Path(page.__file__).parent / "table_sort.js", pages / "static")
     write_documents(pages)

@@ -7,6 +7,8 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from posenc.schemes import catalogue
+
 ROOT = Path(__file__).parents[2]
 ABOUT = {"CONTRIBUTING.md": "contributing.md", "results/README.md": "results.md"}
 """Documents outside of docs/, and their names among the documents of the site."""
@@ -82,7 +84,7 @@ def target(link: str, folder: Path) -> str:
     if path == "README.md":
         return f"../index.md{end}"
     if path == "docs/schemes.md":
-        return f"../schemes/index.md{end}"
+        return f"../schemes/{fragment}.md" if fragment in catalogue() else f"../schemes/index.md{end}"
     if path in ABOUT:
         return f"../documents/{ABOUT[path]}{end}"
     if path.startswith("results/"):

@@ -7,11 +7,14 @@ one condition.
 from __future__ import annotations
 
 import itertools
+import json
 import re
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from rank_plots import AverageRanks, average_ranks, rank_plot
+from result_pages import RESULTS, copy_results
 
 from posenc.measure.statistics import Estimate, paired_difference, t_interval
 from posenc.workbench import Study, all_studies
@@ -19,12 +22,12 @@ from posenc.workbench.report.number_format import number
 from posenc.workbench.report.result_rows import BySeed, read_csv, values_by_scheme
 from posenc.workbench.tables.metric_bounds import metric_bounds
 
-ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "results"
 LOWER_IS_BETTER = re.compile(r"loss.*|bits_per_byte|r?mse.*|chamfer|.*_error|error")
 FEWEST_SEEDS = 3
 """A variant with fewer seeds has a mean and no rank."""
 PRESETS = ("quick", "standard")
+VARIANTS = Path(__file__).parents[2] / "docs" / "site" / "variants.json"
+"""Schemes of the variants of all studies, which ``variants.py`` writes."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Ranking:
         page: Name of the page in results/.
         scores: Variant to its mean over seeds with its interval.
         ranks: Variant to the lowest and highest rank that the paired intervals allow; none below ``FEWEST_SEEDS``.
+        average: Average ranks over complete blocks; None for too few variants or seeds.
     """
 
     study: str
@@ -48,6 +52,7 @@ class Ranking:
     page: str
     scores: Mapping[str, Estimate]
     ranks: Mapping[str, tuple[int, int]]
+    average: AverageRanks | None = None
 
 
 def write_evidence_pages(pages: Path) -> list[Ranking]:
@@ -59,16 +64,12 @@ def write_evidence_pages(pages: Path) -> list[Ranking]:
     Returns:
         The rankings of the leaderboard.
     """
-    copied = pages / "extra" / "results"
-    copied.mkdir(parents=True)
-    for path in sorted(RESULTS.iterdir()):
-        if path.suffix in (".html", ".csv", ".json"):
-            shutil.copy(path, copied)
+    copy_results(pages / "extra" / "results")
     folder = pages / "evidence"
     folder.mkdir()
     found = list(rankings())
     (folder / "studies.md").write_text(_studies(), encoding="utf-8")
-    (folder / "leaderboard.md").write_text(_leaderboard(found), encoding="utf-8")
+    (folder / "leaderboard.md").write_text(leaderboard(found), encoding="utf-8")
     return found
 
 
@@ -119,10 +120,19 @@ def ranked(values: Mapping[str, BySeed], *, study: str, preset: str, condition: 
             better[below] += 1
     ranks = {name: (1 + better[name], len(judged) - worse[name]) for name in judged}
     in_order = {name: scores[name] for name in order}
-    return Ranking(study, preset, condition, metric, f"{study}-{preset}.html", in_order, ranks)
+    average = average_ranks(values, lower_is_better=sign < 0)
+    return Ranking(study, preset, condition, metric, f"{study}-{preset}.html", in_order, ranks, average)
 
 
-def _leaderboard(found: Sequence[Ranking]) -> str:
+def leaderboard(found: Sequence[Ranking]) -> str:
+    """Write the leaderboard as Markdown.
+
+    Args:
+        found: The rankings, in the order of studies and scales.
+
+    Returns:
+        The page: tables, critical-difference plots, and what was not run.
+    """
     parts = [
         "# Leaderboard",
         "Mean over seeds of the first metric of each study, with its 95 % interval. Each table is of one study, scale "
@@ -131,12 +141,16 @@ def _leaderboard(found: Sequence[Ranking]) -> str:
         "only if the paired interval of the difference excludes 0, corrected for the number of comparisons "
         f"(Bonferroni). Variants with fewer than {FEWEST_SEEDS} seeds have no rank. Three seeds rarely separate "
         "neighbors.",
-        "What was not run stands on the pages, and in [the results](../documents/results.md).",
+        "A critical-difference plot shows average ranks over complete blocks: the seeds of one scale and condition for "
+        "which all of its variants have a value.",
+        "A click on a heading sorts; a field above long tables leaves rows out. Variants of a study that a scale does "
+        "not have are listed below its tables.",
     ]
     for (study, preset), group in itertools.groupby(found, key=lambda each: (each.study, each.preset)):
         tables = list(group)
         parts.append(f"## {study}, {preset}\n\n[Page](results:{tables[0].page})")
         parts += [_table(each) for each in tables]
+        parts.append(_not_run(study, tables))
     return "\n\n".join(parts) + "\n"
 
 
@@ -151,8 +165,18 @@ def _table(ranking: Ranking) -> str:
         low, high = ranking.ranks.get(name, (0, 0))
         rank = "" if not high else str(low) if low == high else f"{low} to {high}"
         lines.append(f"| {name} | {number(score.mean, 3)} | {span} | {score.n} | {rank} |")
+    title = f"{ranking.study}, {ranking.preset}, {ranking.condition}"
+    plot = f"\n\n```{{raw}} html\n{rank_plot(ranking.average, title)}\n```" if ranking.average else ""
     heading = "" if ranking.condition == "main" else f"### {ranking.study}, {ranking.preset}: {ranking.condition}\n\n"
-    return f"{heading}{{.sortable}}\n" + "\n".join(lines)
+    return f"{heading}{{.sortable}}\n" + "\n".join(lines) + plot
+
+
+def _not_run(study: str, tables: Sequence[Ranking]) -> str:
+    """Variants of a study that a scale does not have."""
+    known = json.loads(VARIANTS.read_text(encoding="utf-8")).get(study, {})
+    missing = [name for name in known if not any(name in each.scores for each in tables)]
+    names = ", ".join(f"`{name}`" for name in missing)
+    return f"Not run at this scale: {names}." if names else "Every variant of the study was run at this scale."
 
 
 def _studies() -> str:

@@ -9,6 +9,12 @@ from posenc.workbench.report import page
 
 ROOTS = re.compile(r":root \{(.*?)\}", re.S)
 
+THEME = (
+    "--color-background-primary: var(--background); --color-foreground-primary: var(--foreground); "
+    "--color-brand-primary: var(--link); --color-brand-content: var(--link); --color-brand-visited: var(--link);"
+)
+"""Colors of the theme of the site, from those of the pages of results."""
+
 
 def color_sheet() -> str:
     """Write the style sheet that defines the colors.
@@ -23,7 +29,7 @@ def color_sheet() -> str:
     themes = ROOTS.findall(sheet)
     if len(themes) != 2:
         raise ValueError(f"page.css has {len(themes)} blocks of colors; the site needs a light and a dark one.")
-    light, dark = (" ".join(each.split()) for each in themes)
+    light, dark = (f"{' '.join(each.split())} {THEME}" for each in themes)
     return (
         f"body {{ {light} }}\n"
         f"body[data-theme=dark] {{ {dark} }}\n"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +17,8 @@ from posenc.cli.grammar import command_of
 from posenc.cli.help_text import of_all, of_command
 from posenc.lookup.cited_functions import functions as cited_functions
 from posenc.schemes import catalogue
+from posenc.workbench import dataset_record
+from posenc.workbench.storage import packs, stored
 
 MODULES = (
     ("frequencies", "Frequencies", ("posenc.frequencies",)),
@@ -24,6 +28,19 @@ MODULES = (
     ("contract", "The contract", ("posenc.contract",)),
 )
 """Name of a page, its title, and the modules whose public names it lists. A package is listed with its modules."""
+FORMAT_MODULES = ("store", "identity", "packs", "compacted_runs", "further_labels", "data_files", "run_index", "leases")
+"""Modules of the store whose docstrings list files, in the order of the page."""
+RECORDS = {
+    "`unit.json`": stored.Record,
+    "A line of a pack": packs.PackedRun,
+    "Record of data": dataset_record.DatasetRecord,
+}
+"""File to the class whose fields it holds, as JSON."""
+SPECIFICATION = "The specification of a run is a [RunSpec](workbench.md) as JSON."
+FORMATS = (
+    "The files of a [store](../documents/design.md) and of packs, as the modules of `posenc.workbench.storage` state "
+    "them. `posenc results --format csv` and `--format parquet` write tables for other programs."
+)
 
 
 def write_reference_pages(pages: Path) -> None:
@@ -53,6 +70,42 @@ def write_reference_pages(pages: Path) -> None:
     intro = "`posenc.workbench` runs studies from Python, and has the parts of which a study is made."
     (folder / "workbench.md").write_text(_page("Workbench", intro, [_names(workbench, names)]), encoding="utf-8")
     (folder / "commands.md").write_text(_commands(), encoding="utf-8")
+    (folder / "file-formats.md").write_text(file_formats(), encoding="utf-8")
+
+
+def file_formats() -> str:
+    """Write the page of file formats from the docstrings of the modules that read and write them.
+
+    Returns:
+        The page: the files of a store, of packs and of compacted runs, and the fields of their records.
+    """
+    parts = ["# File formats", FORMATS]
+    for name in FORMAT_MODULES:
+        module = importlib.import_module(f"posenc.workbench.storage.{name}")
+        title, _, text = (inspect.getdoc(module) or "").partition("\n")
+        blocks = _with_blocks(text.strip("\n"))
+        parts += [f"## {title.partition(':')[0].rstrip('.')}", f"{title.replace('``', '`')}\n\n{blocks}"]
+    parts += ["## Fields of the records", SPECIFICATION]
+    parts += [f"### {title}\n\n{_fields(kind)}" for title, kind in RECORDS.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _fields(kind: type[Any]) -> str:
+    """Table of the attributes that the docstring of a class lists."""
+    text = textwrap.dedent((inspect.getdoc(kind) or "").partition("Attributes:\n")[2].partition("\n\n")[0])
+    items = re.findall(r"^(\w+): (.+(?:\n .+)*)", text, re.M)
+    rows = [f"| `{name}` | {' '.join(words.replace('``', '`').split())} |" for name, words in items]
+    return "\n".join(["| field | content |", "|---|---|", *rows])
+
+
+def _with_blocks(text: str) -> str:
+    """Markdown of a docstring: indented paragraphs are blocks of text."""
+    paragraphs = []
+    for part in text.split("\n\n"):
+        block = part.startswith("    ")
+        words = textwrap.dedent(part).replace("``", "" if block else "`")
+        paragraphs.append(f"```text\n{words}\n```" if block else words)
+    return "\n\n".join(paragraphs)
 
 
 def cited(modules: Iterable[str]) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from scheme_facts import code_example, cost_table, families, family, measured_claims
+
 from posenc.cli.schemes import claims_of_all
+from posenc.contract import claims_measured
 from posenc.contract.case import range_in_words
 from posenc.lookup.cited_functions import citation
 from posenc.lookup.cited_functions import functions as cited_functions
@@ -19,17 +22,6 @@ from posenc.schemes import catalogue
 from posenc.workbench.report.page import Figure, FigureGroup
 from posenc.workbench.report.scheme_page import scheme_plots
 
-CLAIMS = ("translation", "isometric", "learned", "range", "axes", "sites", "sharing", "cacheable")
-IN_WORDS = {
-    "translation": "If all positions move by one vector, logits stay equal: exact, expected (on average) or none",
-    "isometric": "The encoding keeps norms",
-    "learned": "It has trained parameters",
-    "range": "Positions that it takes",
-    "axes": "Axes of a position",
-    "sites": "Where it acts in a model",
-    "sharing": "Parts of a model that share one instance",
-    "cacheable": "Decoding with cached keys gives the output of a full pass",
-}
 MET = (
     "Stored results of variants whose model has this scheme; the model may tell positions in other ways too. Ranks are "
     "those of the [leaderboard](../evidence/leaderboard.md)."
@@ -55,36 +47,36 @@ def write_scheme_pages(pages: Path, met: Mapping[str, Iterable[str]]) -> None:
     """
     folder = pages / "schemes"
     folder.mkdir()
-    claims = {row["name"]: row for row in claims_of_all()}
+    claims = list(claims_of_all())
     for name, kind in catalogue().items():
-        text = scheme_page(name, kind, claims[name], list(met.get(name, ())))
+        text = scheme_page(name, kind, list(met.get(name, ())))
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "frequencies.md").write_text(_functions(cited_functions().values()), encoding="utf-8")
     (folder / "bibliography.md").write_text(_bibliography(), encoding="utf-8")
-    (folder / "index.md").write_text(_table(claims.values()), encoding="utf-8")
+    (folder / "index.md").write_text(_table(claims), encoding="utf-8")
 
 
-def scheme_page(name: str, kind: type[Any], claims: Mapping[str, Any], met: list[str]) -> str:
+def scheme_page(name: str, kind: type[Any], met: list[str]) -> str:
     """Page of a scheme as Markdown.
 
     Args:
         name: Its name.
         kind: Its class.
-        claims: Its claims, as of ``claims_of_all``.
         met: Items about the studies that trained it.
 
     Returns:
         The page.
     """
     summary, _, formula = inspect.cleandoc(sys.modules[kind.__module__].__doc__ or "").partition("\n")
-    rows = [f"| {IN_WORDS[each]} | {_claim(each, claims[each])} |" for each in CLAIMS]
+    measured = claims_measured(kind)
     parts = [
         f"# {name}\n\n{summary}",
         "## Formula\n\n" + formula.strip("\n"),
-        "## Claims\n\n| claim | value |\n|---|---|\n" + "\n".join(rows)
-        + f"\n\n`posenc check {name}` measures each of them on every declared example.",
+        f"## Claims\n\n{measured_claims(measured, len(kind.examples))} `posenc check {name}` measures again.",
+        "## Code\n\n" + code_example(shown_call(kind)),
         "## Pictures\n\n" + _pictures(kind) + f"\n\n{EXPLORE.format(name=name)}",
         f"## Arguments\n\n```{{eval-rst}}\n.. autoclass:: {kind.__module__}.{kind.__qualname__}\n```",
+        f"## Cost\n\n{cost_table(name)}",
         "## In the studies\n\n" + ("\n".join([MET, "", *met]) if met else "No stored result has a variant with it."),
         "## Citation\n\n" + _citation(kind.cite),
     ]  # fmt: skip
@@ -121,21 +113,30 @@ def _citation(cite: str) -> str:
     return f"```bibtex\n{cite.strip()}\n```" if cite.strip() else "This scheme has no paper of its own."
 
 
-def _table(claims: Iterable[Mapping[str, Any]]) -> str:
+def _table(claims: Sequence[Mapping[str, Any]]) -> str:
     lines = [
-        "| scheme | description | acts at | translation | learned | positions | axes |",
-        "|---|---|---|---|---|---|---|",
+        "| scheme | description | family | acts at | translation | learned | positions | axes |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     names = []
     for row in claims:
         names.append(row["name"])
         sentence = re.sub(r"^[^:]{1,40}: ", "", row["summary"]).rstrip(".").replace("|", "\\|")
         shown = ("sites", "translation", "learned", "range", "axes")
-        cells = (f"[{row['name']}]({row['name']}.md)", sentence, *(_claim(each, row[each]) for each in shown))
+        cells = (
+            f"[{row['name']}]({row['name']}.md)",
+            sentence,
+            family(row["sites"]),
+            *(_claim(each, row[each]) for each in shown),
+        )
         lines.append("| " + " | ".join(cells) + " |")
-    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies", "bibliography"]) + "\n```\n"
+    contents = "```{toctree}\n:hidden:\n\n" + "\n".join([*names, "frequencies"]) + "\n```\n"
     functions = "[Frequency schedules and changes of positions](frequencies.md) have a page too.\n"
-    return f"{HEAD}\n{functions}\n{{.sortable}}\n" + "\n".join(lines) + f"\n\n{contents}"
+    return (
+        f"{HEAD}\n{functions}\n## Families\n\n{families(claims)}\n\n## Comparison\n\n{{.sortable}}\n"
+        + "\n".join(lines)
+        + f"\n\n{contents}"
+    )
 
 
 def _bibliography() -> str:

@@ -2,7 +2,7 @@
 // Without this script they are plain tables. table_sort.js, which sorts, is that of the pages of results.
 "use strict";
 
-const LONG = 25; // rows of a table that has a field
+const LONG = 12; // rows of a table that has a field
 
 function addFilter(table) {
   const field = document.createElement("input");

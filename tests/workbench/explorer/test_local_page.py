@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
+from accessibility import faults
 from posenc.schemes import catalogue
 from posenc.workbench.explorer import manifest
 from posenc.workbench.explorer.manifest import live_script
@@ -76,4 +78,64 @@ def test_encodings_are_added_and_removed(address: str, browser) -> None:
     page.get_by_role("button", name="Remove encoding 2").click()
     page.get_by_role("group", name="Encoding 3").wait_for(state="detached")
     page.locator("[data-picture=kernel] .explorer-row > *").nth(1).get_by_text("RoPE(head_dim=64)").wait_for()
+    page.close()
+
+
+ALL_PICTURES = "show=kernel,map,values,frequencies,stretch,attention,far"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_local_page_has_no_serious_fault_of_accessibility(address: str, browser, theme: str) -> None:
+    page = browser.new_page(color_scheme=theme, viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}#call=RoPE(head_dim%3D64)&call=GridPE(head_dim%3D64)&{ALL_PICTURES}")
+    page.locator("[data-picture=far] svg").nth(1).wait_for(timeout=30_000)
+    found = faults(page)
+    page.close()
+    assert not found, "\n".join(found)
+
+
+def test_every_control_is_reached_and_turned_by_keys(address: str, browser) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}#call=GridPE(head_dim%3D64)&{ALL_PICTURES}")
+    page.locator("[data-picture=far] svg").first.wait_for(timeout=30_000)
+    controls = "#posenc-explorer :is(input, select, button):not(:disabled)"
+    many = page.locator(controls).count()
+    page.evaluate("document.activeElement.blur()")
+    reached: set[int] = set()
+    for _ in range(2 * many):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(f"[...document.querySelectorAll('{controls}')].indexOf(document.activeElement)"))
+    assert reached >= set(range(many))
+    unnamed = page.evaluate(
+        """() => [...document.querySelectorAll("#posenc-explorer :is(input, select)")].filter((each) =>
+            !each.labels.length && !each.ariaLabel).length"""
+    )
+    assert unnamed == 0
+    dials = page.locator("#posenc-explorer input[type=range]")
+    assert dials.count() >= 5
+    for dial in dials.all():
+        before = dial.input_value()
+        dial.focus()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowLeft")
+        lower = dial.input_value()
+        page.keyboard.press("ArrowRight")
+        assert len({before, lower, dial.input_value()}) > 1, "the value follows the keys"
+    page.close()
+
+
+def test_the_local_page_fits_a_phone(address: str, browser) -> None:
+    page = browser.new_page(viewport={"width": 400, "height": 900})
+    page.goto(f"{address}#call=RoPE(head_dim%3D64)&call=GridPE(head_dim%3D64)&{ALL_PICTURES}")
+    page.locator("[data-picture=far] svg").nth(1).wait_for(timeout=30_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    page.close()
+
+
+def test_an_encoding_that_is_added_while_others_are_computed_is_drawn_too(address: str, browser) -> None:
+    page = browser.new_page()
+    page.route("**/picture*", lambda route: (time.sleep(0.2), route.continue_()))
+    page.goto(f"{address}#call=RoPE(head_dim%3D64)&show=kernel,values")
+    page.get_by_role("button", name="Add an encoding").click()  # before the first picture has come
+    page.locator("[data-picture=values] .explorer-row > *").nth(1).locator("svg").wait_for(timeout=10_000)
     page.close()

@@ -197,3 +197,12 @@ def test_wrong_words_are_a_sentence(words: list[str], sentence: str, capsys: pyt
         cli.main(["explore", *words])
     assert leaving.value.code == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_browser_that_leaves_is_not_reported_and_another_error_is(explorer: Explorer, capsys) -> None:
+    for error, printed in ((ConnectionResetError("gone"), False), (RuntimeError("a fault"), True)):
+        try:
+            raise error
+        except (ConnectionError, RuntimeError):
+            explorer.handle_error(None, ("127.0.0.1", 1))
+        assert ("fault" in capsys.readouterr().err) == printed

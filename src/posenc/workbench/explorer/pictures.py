@@ -16,7 +16,7 @@ import torch
 
 from posenc.kernels.harmonics import TURN
 from posenc.lookup.scheme_text import Specification
-from posenc.measure.content_spread import mean_attention, spread_by_distance
+from posenc.measure.content_spread import DRAWS, mean_attention, spread_by_distance
 from posenc.measure.distance_decay import (
     WIDTH,
     heads_of,
@@ -271,12 +271,14 @@ class Picture:
 PICTURES: Mapping[str, Picture] = {
     "kernel": Picture(
         "Logit by distance",
-        "Query and key are equal vectors of norm 1, so without an encoding every logit is 1. Parameters are untrained.",
+        "Query and key are equal vectors of norm 1, so without an encoding every logit is 1. Parameters are untrained. "
+        f"Of random vectors the mean and the standard deviation over {DRAWS} of them are drawn, where they matter.",
         kernel,
     ),
     "map": Picture(
         "Similarity map",
-        "Logits of the query at the marked place and of an equal key at every place. Drag the map, or use the dials.",
+        "Logits of the query at the marked place and of an equal key at every place; nothing is averaged. Drag the "
+        "map, or use the dials.",
         similarity_map,
     ),
     "values": Picture("Values by position", "One row for each position.", values_by_position),

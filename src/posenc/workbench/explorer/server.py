@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -57,6 +58,12 @@ class Explorer(ThreadingHTTPServer):
                 f"port {port} of {LOOPBACK} {why}. Use another one: --port {port + 1 if port < 65535 else 8766}, or "
                 "--port 0 for any free one."
             ) from error
+
+    @override
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing about a browser that left before its answer came."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:

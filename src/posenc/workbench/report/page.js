@@ -1,4 +1,5 @@
-// Without this script the page is whole; it only sorts tables, and copies one as text with tabs or as CSV.
+// Without this script the page is whole; it only sorts tables, copies one as text with tabs or as CSV, and shows the
+// address of a panel beside its heading, which keyboards reach by the contents list.
 const FORMS = {
   "Copy table": (cells) => cells.join("\t"),
   "Copy as CSV": (cells) => cells.map((text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(","),
@@ -28,4 +29,14 @@ for (const box of document.querySelectorAll(".scroll")) {
   const table = box.querySelector("table");
   if (table.tBodies[0].rows.length > 1) makeSortable(table);
   box.after(...Object.keys(FORMS).map((name) => copyButton(table, name)));
+}
+
+for (const section of document.querySelectorAll("main > section[id]")) {
+  const link = document.createElement("a");
+  link.href = `#${section.id}`;
+  link.className = "address";
+  link.textContent = "#";
+  link.tabIndex = -1;
+  link.setAttribute("aria-hidden", "true");
+  section.querySelector("h2").append(link);
 }

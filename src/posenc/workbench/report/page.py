@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from posenc.workbench.files.atomic_files import replaced_file
+from posenc.workbench.report.page_shell import in_shell
 
 Tone = Literal["yes", "unsure", "no", "absent"]
 
@@ -237,7 +238,7 @@ def render_page(*, title: str, lead: str, panels: Sequence[Panel], footer: str) 
         lstrip_blocks=True,
     )
     template = environment.get_template("page.html.j2")
-    return template.render(title=title, lead=lead, panels=panels, footer=footer, anchor=anchor)
+    return in_shell(template.render(title=title, lead=lead, panels=panels, footer=footer, anchor=anchor))
 
 
 def write_page(path: str | Path, *, title: str, lead: str, panels: Sequence[Panel], footer: str) -> Path:

@@ -350,7 +350,7 @@ const posencExplorer = (() => {
       return make("label", {}, box, ` ${each.title}`);
     });
     root.querySelector(".explorer-show").append(...boxes);
-    root.querySelector("[data-do=add]").addEventListener("click", () => { state.slots.push({ ...state.slots[0], options: { ...state.slots[0].options } }); fillAll(); });
+    root.querySelector("[data-do=add]").addEventListener("click", () => { state.slots.push({ scheme: state.slots[0].scheme, options: { ...state.slots[0].options } }); fillAll(); });
     root.querySelector("[data-do=link]").addEventListener("click", () => { writeHashNow(); copy(location.href, "The link is copied."); });
     root.querySelector(".explorer-stretch").hidden = !known.live;
     root.querySelectorAll(".explorer-stretch input").forEach((input) => {
