@@ -10,7 +10,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.measure.budget_comparison import BudgetComparison, Reason
-from posenc.workbench.report.number_format import count, count_of, interval, join_words, number, signed_number
+from posenc.workbench.dataset_record import count_of
+from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import page_records, planning
