@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.series_times import MISSING, is_number
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,
@@ -141,7 +142,8 @@ def csv_cells(path: Path, form: str, noun: TableNoun) -> Cells:
         raise UserFileError(f"{path} has {fault}. {noun.shape}")
     for line, row in rows:
         if len(row) != len(names):
-            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+            cells, columns = count_of(len(row), "cells"), count_of(len(names), "columns")
+            raise UserFileError(f"{path}, line {line} has {cells}, and the header names {columns}.")
     columns = tuple(zip(*(row for _, row in rows), strict=True))
     return Cells(path, form, names, columns, [line for line, _ in rows])
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.graph_set import GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.dataset_record import DatasetRecord, count_of
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,
@@ -150,7 +150,8 @@ def _table(path: Path, wanted: str) -> tuple[tuple[str, ...], Rows]:
         raise UserFileError(f"{path} has {fault}. {wanted.capitalize()} has a header and two columns or more.")
     for line, row in rows:
         if len(row) != len(names):
-            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+            cells, columns = count_of(len(row), "cells"), count_of(len(names), "columns")
+            raise UserFileError(f"{path}, line {line} has {cells}, and the header names {columns}.")
     return names, rows
 
 

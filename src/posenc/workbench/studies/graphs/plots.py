@@ -32,6 +32,7 @@ CAPTION = (
     "none: attention without positions. messages: message passing without attention. NAME + messages: attention and "
     f"messages. {BASELINE_CAPTION}"
 )
+MEAN_CAPTION = "Line mean: the error of the mean answer of the training part, 1 variance."
 SIZE_NOTE = "Each point is a group of graphs of about this number of nodes."
 LARGER_NOTE = "Training has graphs of the smallest size alone."
 
@@ -78,7 +79,7 @@ def _score_panel(data: PageData, each: GraphsCondition) -> Panel:
         held_out=held_out_items(data, each.label),
         lines={metric: lines},
         title=f"{SCORES[metric].title}: {each.title}",
-        caption=CAPTION,
+        caption=CAPTION if metric == ACCURACY else f"{CAPTION} {MEAN_CAPTION}",
     )
 
 

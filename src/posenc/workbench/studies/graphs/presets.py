@@ -64,8 +64,8 @@ PRESETS: Mapping[str, GraphsPreset] = {
         training=_training(250, 3e-3),
     ),
     "standard": GraphsPreset(
-        about="the same with ten times the graphs, sizes up to 96 nodes and four layers, 5 seeds: about three hours on "
-        "two cores",
+        about="the same with ten times the graphs, sizes up to 96 nodes and four layers, 5 seeds: about one hour on "
+        "two free cores",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         own=OwnDataPlan(),

@@ -37,9 +37,7 @@ def _sentences(data: PageData, each: SeriesCondition, score: ComparedScore) -> s
     if CALENDAR not in data.labels(each.label):
         spec = next(spec for spec in data.specs if spec.condition == each.label)
         fits = scales_of(spec.settings).periods
-        return (
-            "" if fits else f"No period of the calendar fits the training part {score.where}, so none is told."
-        )
+        return "" if fits else f"No period of the calendar fits the training part {score.where}, so none is told."
     gaps = _own_gaps(data, score) if on_own_data(data) else _gaps(data, score)
     if not gaps:
         return ""
