@@ -29,7 +29,7 @@ STUDY = Study(
     name="series",
     question="How should a model be told the time of a reading?",
     lead=(
-        "A small transformer forecasts the next readings of time series, or fills in hidden ones. Readings are "
+        "A small transformer forecasts the next readings of time series, or fills in hidden ones. Readings may be "
         "irregular in time. The variants differ only in how they are told the time."
     ),
     takes="a table of time series (.csv, .tsv or .parquet) with a column of times",
