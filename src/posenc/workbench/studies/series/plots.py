@@ -94,7 +94,7 @@ def errors_by_horizon(data: PageData) -> list[Panel]:
                     limits="values",
                     log_x=True,
                     held_out=held_out_items(data, each.label),
-                    note="Each origin of the test part has a forecast at every horizon. Times between readings differ.",
+                    note="Each origin of the test part has a forecast at each horizon. Steps of time may differ.",
                 )
             )
     return panels or empty_panel("Error by horizon")
