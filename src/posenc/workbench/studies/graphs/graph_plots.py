@@ -68,7 +68,7 @@ def _panel(data: PageData, each: GraphsCondition) -> Panel | None:
         "smallest to the largest of the graph; equal values have one shade. Nodes are placed so that their distances "
         "on the plot are about those of their shortest paths (classical scaling)."
     )
-    key += " The distance is that from the marked node." if each.label == DISTANCES else ""
+    key += f" The distance is that from the {'marked' if each.label == DISTANCES else 'lightest'} node."
     table = Table("Graphs that are shown", ("Graph", "Nodes", "Edges", "Longest shortest path"), tuple(body))
     group = FigureGroup(tuple(figures), key, table, "small", columns=len(SHADES))
     return Panel(f"Graphs: {each.title}", (group,))

@@ -81,10 +81,10 @@ PRESETS: Mapping[str, GraphsPreset] = {
 LIMITS = (
     "The generated graphs were chosen because their answers are known. They show what an encoding can represent, and "
     "not its accuracy on graphs of a field.",
+    "The predictions were written after a trial of one seed.",
 )
 """Sentences on the generated graphs."""
 PROTOCOL_LIMITS = (
     "Coordinates are eigenvectors with fixed signs and walks of 16 steps at most. Training does not flip signs at "
     "random, as the authors of Laplacian encodings do.",
-    "The predictions were written after a trial of one seed.",
 )
