@@ -147,6 +147,10 @@ def wrong(edges, **given):
             r"the view 'eigenvectors' has axes as many as eigenvectors, at least one; got axes=0",
         ),
         (lambda: graph(PATH, axes=9), r"the view 'eigenvectors' was asked for axes=9\. Ask .* or for view='walks'"),
+        (
+            lambda: graph(Graph(torch.zeros(2, 0, dtype=torch.long), 1)),
+            r"a graph of 1 node has 0 non-constant eigenvectors; .* axes=2\. Ask for view='walks'\.",
+        ),
         (lambda: graphs([PATH], view="hops", axes=2), r"the view 'hops' has one axis; got axes=2"),
         (
             lambda: graphs([as_graph([(0, 1)], nodes=6000)], view="hops"),

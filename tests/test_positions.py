@@ -271,7 +271,7 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
         ),
         (
             lambda: graph(torch.tensor([[0, 1]]), axes=2),
-            r"2 nodes have 1 non-constant eigenvectors; .* was asked for axes=2\. Ask for fewer axes",
+            r"a graph of 2 nodes has 1 non-constant eigenvector; .* was asked for axes=2\. Ask for fewer axes",
         ),
         (
             lambda: graph([(0, 1), (1, 7)], nodes=4, axes=1),

@@ -29,12 +29,12 @@ def test_a_text_is_described_with_its_command(tmp_path: Path, monkeypatch, capsy
         "  59 characters, 5 of them different; documents 1, field text\n"
         "  vocabulary: ' beot'\n"
         "  begins: 'to be to be to be to be to be to be to be to be to be to be'\n"
-        "  Left out: 1 lines with an empty text\n"
+        "  Left out: 1 line with an empty text\n"
         "  posenc run language docs.jsonl --set window=2\n"  # at quick a window has 64 tokens
     )
     Path("one.txt").write_text("aaa" * 1000)
     printed = look(capsys, "one.txt")
-    assert "As it is, no study takes it: one.txt has 3,000 characters, and all are 'a'" in printed
+    assert "posenc: as it is, no study takes it: one.txt has 3,000 characters, and all are 'a'" in printed
     assert "posenc run" not in printed
     np.arange(50, dtype="<u2").tofile("train.bin")
     assert "add --dtype bytes" in look(capsys, "train.bin")
@@ -118,7 +118,7 @@ def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -
     series[0, 2] = 1
     np.savez("constant.npz", recordings=series)
     printed = look(capsys, "constant.npz")
-    assert "As it is, no study takes it: " in printed
+    assert "posenc: as it is, no study takes it: " in printed
     assert "posenc run masked constant.npz" not in printed
     open_mesh = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]), "f": np.array([[0, 1, 2], [0, 1, 3]])}
     np.savez("open.npz", **open_mesh)
@@ -126,7 +126,7 @@ def test_look_says_what_the_run_would_say(tmp_path: Path, monkeypatch, capsys) -
     flat = {"v": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0]]), "f": np.array([[0, 1, 2], [1, 3, 2]])}
     np.savez("flat.npz", **flat)
     printed = look(capsys, "flat.npz")
-    assert "As it is, no study takes it: flat.npz encloses no volume" in printed
+    assert "posenc: as it is, no study takes it: flat.npz encloses no volume" in printed
     assert "posenc run" not in printed
     corners = np.array([[x, y, z] for x in (0.0, 1) for y in (0.0, 1) for z in (0.0, 1)])
     sides = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4]]  # without the side z = 1
@@ -166,8 +166,29 @@ def test_a_table_without_known_names_is_read_by_the_columns_that_are_named(tmp_p
     printed = look(capsys, "sensor.csv")
     assert "  posenc run series sensor.csv --time COLUMN takes it if a column has times." in printed
     assert "  posenc run places sensor.csv --coordinates COLUMN COLUMN --target COLUMN takes it if" in printed
+    assert printed.endswith("posenc: as it is, no study takes sensor.csv. The lines above say what is needed.\n")
+    printed = look(capsys, "sensor.csv", "--time", "when")
+    assert "sensor.csv has 6 readings, and its training part has no room for 8 readings after a context" in printed
+    assert "posenc run series sensor.csv" not in printed
+    days = np.datetime64("2024-01-01") + np.arange(90)
+    Path("sensor.csv").write_text("when,x,z,level\n" + "".join(f"{day},{n},1,{n % 5}\n" for n, day in enumerate(days)))
     printed = look(capsys, "sensor.csv", "--time", "when")
     assert "sensor.csv is read as table of series, because --time names the column of its times." in printed
     assert "  posenc run series sensor.csv --time when" in printed.splitlines()
     printed = look(capsys, "sensor.csv", "--coordinates", "x", "z", "--target", "level")
     assert "because --coordinates names the columns of its coordinates." in printed
+
+
+def test_graphs_that_no_run_takes_end_with_the_sentence_of_the_run(tmp_path: Path, monkeypatch, capsys) -> None:
+    """Before, the command of a run was printed, and the run refused the graphs."""
+    monkeypatch.chdir(tmp_path)
+    Path("X").mkdir()
+    Path("X/X_A.txt").write_text("1, 2\n3, 4\n")
+    Path("X/X_graph_indicator.txt").write_text("1\n1\n2\n2\n")
+    Path("X/X_graph_labels.txt").write_text("a\nb\n")
+    printed = look(capsys, "X")
+    assert "  all: 2 graphs, 4 nodes, 2 edges\n" in printed
+    assert printed.endswith(
+        "posenc: as it is, no study takes it: X has 2 graphs with an answer, and five folds need 10. Give more.\n"
+    )
+    assert "posenc run" not in printed

@@ -154,22 +154,29 @@ def look(
     else:
         forms = forms_of(path) if labels is None or has_edges(path) else [labeled_images_of(labels)]
         forms = with_named_columns(forms, path, time, options["coordinates"])
+    taken = False
     for form in forms:
         print(f"{path} is read as {form.name}, because {form.reason}.")
         flags = "".join(f" --{name} {quote(value)}" for name, value in _of_kind(stated, form.kind).items())
-        more = _describe(form, path, stated, flags)
-        if more is None:
+        try:
+            flags += _describe(form, path, stated, flags)
+        except ValueError as error:
+            if len(forms) == 1:
+                raise ValueError(f"as it is, no study takes it: {error}") from None
+            print(f"  As it is, no study takes it: {error}")
             continue
-        flags += more
+        taken = taken or bool(form.studies)
         if form.kind == "places" and target is None:
             flags += f" --target {quote(data_description.example_target(path, _of_kind(stated, form.kind)))}"
         for study in form.studies:
             print(f"  posenc run {study} {quote(str(form.within or path))}{flags}")
+    if not taken:
+        raise ValueError(f"as it is, no study takes {path}. The lines above say what is needed.")
     return 0
 
 
-def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> str | None:
-    """Print what a form of data holds. Further flags of its command, which it needs; None if no study takes it."""
+def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> str:
+    """Print what a form of data holds. Further flags of its command. Raises ValueError if no study takes it."""
     where, printed = form.within or path, data_description.printed
     if form.studies == ("language",):
         text, documents = data_description.read_text(path, _of_kind(stated, "text"))
@@ -180,11 +187,11 @@ def _describe(form: Form, path: Path, stated: dict[str, str], flags: str) -> str
         return ""
     if form.kind == "images":
         found = printed(lambda: data_description.record_lines(where, "images", stated))
-        if found is not None and form.contents != "arrays":
+        if form.contents != "arrays":
             print(f"  {data_description.unread('images', form.studies[0], where, flags)}")
         return found
     if form.kind == "graphs":
-        return printed(lambda: data_description.record_lines(where, "graphs", stated))
+        return printed(lambda: data_description.graph_lines(where, _of_kind(stated, "graphs")))
     if form.kind == "places":
         return printed(lambda: data_description.place_lines(where, _of_kind(stated, "places")))
     if form.kind == "series":

@@ -7,10 +7,12 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.request_checks import READING_OPTIONS
 
 if TYPE_CHECKING:
     from posenc.workbench.data.documents import Documents
+    from posenc.workbench.dataset_record import DatasetRecord
     from posenc.workbench.tasks.text import Text
 
 Lines = Generator[str, None, str | None]
@@ -62,8 +64,34 @@ def record_lines(path: Path, kind: str, stated: Mapping[str, str]) -> Lines:
 
     given = {name: value for name, value in stated.items() if kind in READING_OPTIONS[name]}
     record = inspect(path, kind, ReadingOptions(**given))  # type: ignore[arg-type]  # the parser has checked them
+    yield from _of_record(record)
+    return ""
+
+
+def graph_lines(path: Path, stated: Mapping[str, str]) -> Lines:
+    """Counts, classes and features of graphs, which are read whole.
+
+    Args:
+        path: File or folder.
+        stated: Options of the reader.
+
+    Yields:
+        The lines.
+    """
+    from posenc.workbench.data.graph_set import GraphSet, graph_record
+    from posenc.workbench.data.readers import read
+    from posenc.workbench.data.reading_options import ReadingOptions
+    from posenc.workbench.studies.graphs.settings import refuse_unusable
+
+    graphs: GraphSet = read(path, "graphs", ReadingOptions(**stated))  # type: ignore[arg-type]  # parser has checked
+    yield from _of_record(graph_record(graphs, path))
+    refuse_unusable(graphs, path)
+    return ""
+
+
+def _of_record(record: DatasetRecord) -> Iterator[str]:
     for part in record.parts:
-        yield f"{part.name}: {', '.join(f'{count:,} {unit}' for unit, count in part.counts.items())}"
+        yield f"{part.name}: {', '.join(count_of(count, unit) for unit, count in part.counts.items())}"
     for number, name in enumerate(record.classes[:CLASSES_SHOWN]):
         counts = ", ".join(f"{part.name} {part.by_class[number]:,}" for part in record.parts)
         yield f"class {name}: {counts}"
@@ -164,7 +192,7 @@ def cloud_lines(path: Path) -> Iterator[str]:
     for part in record.parts:
         counts = [f"{name} {count:,}" for name, count in zip(record.classes, part.by_class, strict=True)]
         more = f", {len(counts) - CLASSES_SHOWN} more" if len(counts) > CLASSES_SHOWN else ""
-        yield f"{part.name}: {part.counts['clouds']:,} clouds: {', '.join(counts[:CLASSES_SHOWN])}{more}"
+        yield f"{part.name}: {count_of(part.counts['clouds'], 'clouds')}: {', '.join(counts[:CLASSES_SHOWN])}{more}"
     yield f"files: {record.options['files']}; points: {record.options['points']}"
     for form, names in cloud_folder.features_of(cloud_folder.read(path, ReadingOptions())).items():
         yield f"features of the first {form}: {', '.join(names) or 'none beside the coordinates'}"
@@ -187,8 +215,8 @@ def recording_lines(path: Path) -> Lines:
     reach = f"{times[0]:,}" if len(times) == 1 else f"{times[0]:,} to {times[-1]:,}"
     subjects = len(set(found.subjects))
     yield (
-        f"{len(found):,} recording{'s' * (len(found) != 1)} of {subjects:,} subject{'s' * (subjects != 1)}, "
-        f"{len(found.channels):,} channels, {reach} time points"
+        f"{count_of(len(found), 'recordings')} of {count_of(subjects, 'subjects')}, "
+        f"{count_of(len(found.channels), 'channels')}, {reach} time points"
     )
     given = {"modules": found.modules, "coordinates": found.coordinates}
     named = [name for name, value in given.items() if value is not None]
@@ -212,6 +240,8 @@ def series_lines(path: Path, stated: Mapping[str, str]) -> Lines:
     from posenc.workbench.data.readers import read
     from posenc.workbench.data.reading_options import ReadingOptions
     from posenc.workbench.data.series import SeriesTable, span_phrase
+    from posenc.workbench.studies.series.presets import PRESETS
+    from posenc.workbench.tasks.series import make_windows, part_times
 
     table: SeriesTable = read(path, "series", ReadingOptions(**stated))  # type: ignore[arg-type]  # parser has checked
     for each in table.series[:CLASSES_SHOWN]:
@@ -219,6 +249,9 @@ def series_lines(path: Path, stated: Mapping[str, str]) -> Lines:
     if len(table.series) > CLASSES_SHOWN:
         yield f"and {len(table.series) - CLASSES_SHOWN:,} more series"
     yield from table.left_out
+    quick, ends = PRESETS["quick"], part_times(table.series, table.columns)
+    make_windows(table.series, quick.context, quick.horizon, ends, str(path))
+    return ""
 
 
 def place_lines(path: Path, stated: Mapping[str, str]) -> Lines:
@@ -238,7 +271,7 @@ def place_lines(path: Path, stated: Mapping[str, str]) -> Lines:
     target = stated["target"] if given else example_target(path, stated)
     table = read(path, "places", ReadingOptions(**{**stated, "target": target}))  # type: ignore[arg-type]  # as above
     kind = f"{len(table.classes)} classes of {target}" if table.classes else f"values of {target}"
-    yield f"{len(table):,} rows, {kind}, coordinates {', '.join(table.names)}"
+    yield f"{count_of(len(table), 'rows')}, {kind}, coordinates {', '.join(table.names)}"
     yield f"features: {table.options['features'].replace(',', ', ')}"
     yield from table.left_out
     if not given:
@@ -293,14 +326,17 @@ def mesh_lines(path: Path) -> Lines:
     return " --panels occupancy"
 
 
-def printed(lines: Callable[[], Lines]) -> str | None:
+def printed(lines: Callable[[], Lines]) -> str:
     """Print lines below the form of the data.
 
     Args:
         lines: Makes the lines; it may return further flags of the command.
 
     Returns:
-        The flags, or "". None if no study can take the data, which the last line says.
+        The flags, or "".
+
+    Raises:
+        ValueError: No study can take the data.
     """
     made = lines()
     try:
@@ -308,6 +344,3 @@ def printed(lines: Callable[[], Lines]) -> str | None:
             print(f"  {next(made)}")
     except StopIteration as end:
         return end.value or ""
-    except ValueError as error:
-        print(f"  As it is, no study takes it: {error}")
-        return None

@@ -77,9 +77,10 @@ def graph(
     one = as_graph(source, nodes=nodes, layout=layout)
     wanted = _axes(view, axes, ties)
     if view == "eigenvectors" and wanted >= one.num_nodes:
+        count, remedy = one.num_nodes - 1, "Ask for fewer axes, or for" if one.num_nodes > 1 else "Ask for"
         raise ValueError(
-            f"{one.num_nodes} nodes have {max(one.num_nodes - 1, 0)} non-constant eigenvectors; the view "
-            f"'eigenvectors' was asked for axes={wanted}. Ask for fewer axes, or for view='walks'."
+            f"a graph of {one.num_nodes} node{'s' * (count != 0)} has {count} non-constant eigenvector"
+            f"{'s' * (count != 1)}; the view 'eigenvectors' was asked for axes={wanted}. {remedy} view='walks'."
         )
     return _positions([one], view, wanted, ties, batched=False)
 

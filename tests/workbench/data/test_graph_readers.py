@@ -75,10 +75,10 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
     assert graphs.sizes.tolist() == [3, 1, 1]
     assert graphs.classes == ("1", "2"), "the labels of graphs without nodes are no classes"
     assert graphs.left_out == (
-        "Left out: 1 edges that join a node to itself.",
-        "Left out: 1 edges that are given twice.",
+        "Left out: 1 edge from a node to itself.",
+        "Left out: 1 repeated edge.",
         "Left out: 2 graphs without nodes, first graph 2.",
-        "2 graphs have one node.",
+        "Graphs of one node: 2.",
     )
 
 
@@ -89,7 +89,7 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
         ({"graph_indicator": None}, "has no X_graph_indicator.txt"),
         (
             {"graph_labels": "1\n"},
-            r"X_graph_indicator\.txt, line 4 has the graph 2, and X_graph_labels.txt has 1 lines",
+            r"X_graph_indicator\.txt, line 4 has the graph 2, and X_graph_labels.txt has 1 line",
         ),
         ({"A": "1, 2\n2, 9\n"}, r"X_A\.txt, line 2 names the node 9, and the indicator has 5 lines"),
         ({"A": "1, 2\n\n3, 4\n"}, r"X_A\.txt, line 3 joins the nodes 3 and 4 of the graphs 1 and 2"),
@@ -97,7 +97,7 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
         ({"A": "0, 2\n"}, r"X_A\.txt, line 1: 0 is not the number of a node, which counts from 1"),
         ({"A": ""}, r"X_A\.txt is empty"),
         ({"graph_indicator": "1\n1.5\n1\n2\n2\n"}, r"line 2: 1\.5 is not the number of a graph"),
-        ({"node_labels": "1\n"}, r"X_node_labels\.txt has 1 lines, and there are 5 nodes"),
+        ({"node_labels": "1\n"}, r"X_node_labels\.txt has 1 line, and the indicator 5"),
         ({"node_attributes": "1\n2\nnan\n4\n5\n"}, r"X_node_attributes\.txt, line 3: 'nan' is not 1 number"),
         ({"graph_labels": None, "graph_attributes": "1\nx\n"}, r"X_graph_attributes\.txt, line 2: 'x' is not 1 number"),
     ],
@@ -115,9 +115,9 @@ def test_one_graph_with_classes_of_its_nodes(tmp_path: Path) -> None:
     assert (graph.classes, graph.answers.tolist()) == (("x", "y"), [0, 1, -1, 0, -1])
     assert graph.attributes[:, 0].tolist() == [1, 2, 3, 4, 0]
     assert graph.left_out == (
-        "Not read: the columns town of nodes.csv, which are no numbers.",
-        "2 of 5 nodes have no class: they are read, and neither trained nor scored.",
-        "1 nodes have no edge.",
+        "Not read: the column town of nodes.csv, which has other cells than numbers.",
+        "Nodes without a class are read, and neither trained nor scored: 2 of 5.",
+        "Nodes without an edge: 1.",
     )
     assert edge_table.match(tmp_path / "edges.csv")
     assert not edge_table.match(tmp_path / "nodes.csv")

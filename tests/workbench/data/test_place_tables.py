@@ -83,7 +83,7 @@ def test_features_are_numbers_dates_and_categories_and_others_are_left_out(tmp_p
     notes = " ".join(found.left_out)
     assert "Left out: the column country, because it has the value BE alone." in notes
     assert "Left out: the column name, because its texts are 60 different ones." in notes
-    assert "1 missing numbers (rooms)" in notes
+    assert "1 missing number (rooms)" in notes
     assert places(path, features="rooms,kind").numeric_names == ("rooms",)
     assert places(path, features="none").numeric_names == ()
 

@@ -83,7 +83,7 @@ def test_json_lines_are_read_without_their_braces(tmp_path: Path) -> None:
     found = read(path)
     assert found.texts == ("to be", 'or "not"')
     assert found.options == {"documents": 2, "field": "text"}
-    assert found.left_out == ("Left out: 1 lines with an empty text",)
+    assert found.left_out == ("Left out: 1 line with an empty text",)
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(b'{"title": "A", "body": "B"}\n'))
     assert read(tmp_path / "b.jsonl.gz", field="body").texts == ("B",)
 

@@ -32,8 +32,8 @@ def test_a_wide_table_has_a_series_for_each_column_of_numbers(tmp_path: Path) ->
     assert len(made.series[0].present.times) == 3
     assert made.left_out == (
         "Found by name: times in Date; values in CO2, level.",
-        "Not read: the columns note.",
-        "1 missing values stay missing: they are neither read nor scored.",
+        "Not read: the column note.",
+        "Missing values stay missing, and are neither read nor scored: 1.",
     )
     assert inspect(tmp_path / "a.csv", "series", ReadingOptions()).parts[0].counts == {"series": 2, "readings": 7}
 
@@ -70,7 +70,7 @@ def test_readings_out_of_order_are_sorted_and_repeated_ones_left_out(tmp_path: P
     assert "Sorted by time: 1 reading stood too late, first in line 3." in made.left_out
     assert "Left out: 1 repeated reading, first in line 5." in made.left_out
     assert any(
-        re.match(r"Left out: 1 readings without a time; the first is .*a\.csv, line 6\.", x) for x in made.left_out
+        re.match(r"Left out: 1 reading without a time; the first is .*a\.csv, line 6\.", x) for x in made.left_out
     )
 
 

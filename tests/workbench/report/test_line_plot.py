@@ -129,3 +129,17 @@ def test_large_numbers_of_an_axis_are_read_at_a_glance():
     assert ">14,700<" in svg
     assert ">240,000<" in svg
     assert "e+" not in svg
+
+
+def test_a_long_title_of_the_vertical_axis_has_two_lines_and_stays_beside_it():
+    """Before, its ends were cut off, and it ran into the title of the figure."""
+    long = "mean squared error (variances of the training part)"
+    short, wide = (
+        line_plot({"a": flat(0.5)}, title="Steps", x_label="steps", y_label=label) for label in ("error", long)
+    )
+    first, second = (block(panel).figures[0].svg for panel in (short, wide))
+    size = re.compile(r'viewBox="0 0 ([\d.]+)')
+    narrower, wider = (float(size.search(svg)[1]) for svg in (first, second))  # type: ignore[index]
+    assert wider > narrower + 5, "the second line has room beside the tick labels"
+    assert "mean squared error (variances of" in second
+    assert f">{long}<" not in second

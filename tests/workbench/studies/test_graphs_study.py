@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.graphs import STUDY, settings, stored_graphs
+from posenc.workbench.studies.graphs import STUDY, plots, settings, stored_graphs
 from posenc.workbench.studies.graphs.execute import GraphModel
 from posenc.workbench.studies.graphs.graph_plots import scaled_layout
 from posenc.workbench.studies.graphs.stored_graphs import load_graphs, own_parts
+from posenc.workbench.studies.shared.page_data import PageData
 from tiny_data import WRITERS
 
 pytestmark = pytest.mark.bare
@@ -198,3 +200,9 @@ def test_the_page_of_all_panels_answers_and_draws_graphs(tmp_path: Path) -> None
         assert title in page, title
     assert page.count("colored by its first eigenvector") >= 4
     assert "Encodings of nodes tell apart graphs that message passing does not" in page
+
+
+def test_a_page_of_own_graphs_has_no_panel_of_generated_ones() -> None:
+    """Before, it had the title "Errors of distances" and the sentence that no run has finished."""
+    page = cast(PageData, SimpleNamespace(conditions=["MUTAG"], done=[], specs=[]))
+    assert plots.distance_errors(page) == []

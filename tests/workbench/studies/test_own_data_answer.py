@@ -400,3 +400,15 @@ def test_models_at_the_level_of_the_unigram_have_no_verdict_on_a_text(store, rop
     text = " ".join(study.answer(data))
     assert ("nope (not shown to be better than the unigram)" in text) != stated
     assert ("Better than nope in loss at 8 times the training length: rope" in text) == stated
+
+
+@pytest.mark.parametrize(("metric", "split", "is_said"), [("mse", "given", True), ("mse", "seed", False),
+                                                          ("accuracy", "given", False)])  # fmt: skip
+def test_intervals_of_an_error_on_one_test_part_are_said_not_to_cover_its_items(store, metric, split, is_said) -> None:
+    """The variance of an item is known of an accuracy alone; folds have other items each."""
+    error = ComparedScore(metric="mse", name="mean squared error", higher=False, references=("nope",))
+    scores = {"nope": (0.62, 0.60), "rope": (0.93, 0.91)}
+    study = toy_study((error if metric == "mse" else ACCURACY,))
+    answer = " ".join(study.answer(page_data(study, store, fill(store, scores, metric=metric, split=split, test=400))))
+    said = "All seeds are tested on the same 400 clouds. The intervals cover the randomness of the training, and not "
+    assert (said in answer) is is_said

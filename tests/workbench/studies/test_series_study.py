@@ -114,7 +114,7 @@ def test_own_tables_state_their_parts_and_scales(tmp_path: Path) -> None:
     assert spec.settings["split"] == "given"
     assert spec.settings["items"]["unit"] == "windows"
     assert spec.settings["items"]["test"] == record.parts[2].counts["windows"]
-    assert any("Not read: the columns note." in each for each in record.left_out)
+    assert any("Not read: the column note." in each for each in record.left_out)
 
 
 def test_a_table_of_ett_has_its_standard_parts_by_the_same_command(tmp_path: Path) -> None:

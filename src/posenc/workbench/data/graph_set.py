@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
 
 Answer = Literal["class of a graph", "value of a graph", "class of a node", "value of a node"]
 """Subject of the answers. It is a stored name."""
@@ -84,9 +84,9 @@ def undirected(edges: NDArray[np.int64], nodes: int) -> tuple[NDArray[np.int64],
     edges = edges[:, edges[0] != edges[1]]
     numbers = np.unique(edges[0] * nodes + edges[1])
     both = np.unique(np.concatenate([numbers, numbers % nodes * nodes + numbers // nodes]))
-    notes = [f"Left out: {loops:,} edges that join a node to itself."] if loops else []
+    notes = [f"Left out: {count_of(loops, 'edges')} from a node to itself."] if loops else []
     if doubled := edges.shape[1] - len(numbers):
-        notes.append(f"Left out: {doubled:,} edges that are given twice.")
+        notes.append(f"Left out: {count_of(doubled, 'repeated edges')}.")
     return np.stack([both // nodes, both % nodes]), notes
 
 

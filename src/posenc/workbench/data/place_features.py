@@ -17,6 +17,7 @@ from posenc.workbench.data.place_coordinates import listed
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
 from posenc.workbench.data.table_cells import Cells, numbers_of
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import UserFileError
 
 MOST_CATEGORIES = 30
@@ -94,8 +95,8 @@ def read_features(cells: Cells, options: ReadingOptions, used: Sequence[str], ro
     if missing := sum(int(np.isnan(each).sum()) for each in numeric.values()):
         of = ", ".join(name for name, each in numeric.items() if np.isnan(each).any())
         notes.append(
-            f"{missing:,} missing numbers ({of}): boosting reads them as missing; other models read the training mean "
-            "and a column that marks them."
+            f"{count_of(missing, 'missing numbers')} ({of}): boosting reads them as missing; other models read the "
+            "training mean and a column that marks them."
         )
     return Features(
         np.stack([*numeric.values()], 1) if numeric else np.zeros((len(rows), 0)),

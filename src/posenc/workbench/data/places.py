@@ -16,7 +16,7 @@ from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
 from posenc.workbench.data.table_cells import Cells, TableNoun, has_numbers, numbers_of, refuse_repeated_names
-from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
 from posenc.workbench.files.user_files import UserFileError
 
 NOUN = TableNoun(
@@ -114,7 +114,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         held &= np.array([cell.strip().lower() not in MISSING for cell in cells.column(special["groups"])])
     rows = np.flatnonzero(held)
     if lacking := len(texts) - len(rows):
-        notes.append(f"Left out: {lacking:,} rows without a coordinate, target, time or group.")
+        notes.append(f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group.")
     if len(rows) < LEAST_ROWS:
         raise UserFileError(
             f"{cells.path} has {len(rows)} rows with coordinates and {target}, and five folds need {LEAST_ROWS}. Give "

@@ -26,7 +26,7 @@ from posenc.workbench.data.table_cells import (
     refuse_missing_header,
     refuse_repeated_names,
 )
-from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
 from posenc.workbench.files.user_files import UserFileError
 
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
@@ -140,7 +140,7 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
     if not made:
         raise UserFileError(f"{cells.path} has no series to forecast. {_left_out(unusable)[0]} Give other readings.")
     if missing := sum(int((~np.isfinite(each.values)).sum()) for each in made):
-        notes.append(f"{missing:,} missing values stay missing: they are neither read nor scored.")
+        notes.append(f"Missing values stay missing, and are neither read nor scored: {missing:,}.")
     stated = {"time": columns.time, "id": columns.series, "target": ",".join(columns.targets), "unit": options.unit}
     chosen = {name: value for name, value in stated.items() if value}
     return SeriesTable(cells.form, tuple(made), chosen, tuple(notes), cells.names)
@@ -244,7 +244,8 @@ def _found(columns: Columns, options: ReadingOptions) -> list[str]:
     found += [f"names of the series in {columns.series}"] if options.id is None and columns.series else []
     found += [f"values in {', '.join(columns.targets)}"] if options.target is None else []
     sentence = [f"Found by name: {'; '.join(found)}."] if found else []
-    return sentence + ([f"Not read: the columns {', '.join(columns.other)}."] if columns.other else [])
+    some = "s" * (len(columns.other) > 1)
+    return sentence + ([f"Not read: the column{some} {', '.join(columns.other)}."] if columns.other else [])
 
 
 def _sorted_rows(
@@ -294,7 +295,7 @@ def _row_notes(cells: Cells, disorder: Sequence[int], doubled: Sequence[int]) ->
 
 
 def _readings(count: int, kind: str = "") -> str:
-    return f"{count:,} {kind}reading{'s' * (count != 1)}"
+    return count_of(count, f"{kind}readings")
 
 
 def _left_out(unusable: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from posenc.frequencies import LENGTHS
 from posenc.timestamps import times
 from posenc.workbench.data.reading_options import TimeUnit
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import UserFileError, number, short
 
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat"})
@@ -41,7 +42,9 @@ def read_times(
     seconds, notes = np.full(len(cells), np.nan), list[str]()
     if len(held) < len(cells):
         first = next(row for row, cell in enumerate(stripped) if cell.lower() in MISSING)
-        notes.append(f"Left out: {len(cells) - len(held):,} readings without a time; the first is {at(first)}.")
+        notes.append(
+            f"Left out: {count_of(len(cells) - len(held), 'readings')} without a time; the first is {at(first)}."
+        )
     if is_number(stripped[held[0]]):
         seconds[held] = _counted([(row, stripped[row]) for row in held], at, unit)
         return seconds, notes

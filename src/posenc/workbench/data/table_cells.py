@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.series_times import MISSING, is_number
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,
@@ -209,7 +210,8 @@ def _names(header: Sequence[str], has_rows: bool, path: Path, noun: TableNoun) -
 
 def _refuse_other_length(row: Sequence[str], names: Sequence[str], path: Path, line: int) -> None:
     if len(row) != len(names):
-        raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+        cells, columns = count_of(len(row), "cells"), count_of(len(names), "columns")
+        raise UserFileError(f"{path}, line {line} has {cells}, and the header names {columns}.")
 
 
 def parquet_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -> Cells:

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from posenc.workbench.dataset_record import GENERATED, SHORT, DatasetRecord, Part
-from posenc.workbench.report.number_format import capitalize, count_of, join_words
+from posenc.workbench.dataset_record import GENERATED, SHORT, DatasetRecord, Part, count_of
+from posenc.workbench.report.number_format import capitalize, join_words
 from posenc.workbench.report.page import Block, Panel, Table, Text
 
 TITLE = "Data"
 STORED_BY_HEIGHT = ("images", "scene")
 """Kinds of data whose records, which are part of identities, state the height before the width."""
 WIDTH_FIRST = re.compile(r"^([\d,]+) x ([\d,]+) pixels$")
+ROLES: Mapping[str, str] = {"time": "times in", "id": "names in", "target": "values in", "unit": "times count"}
+"""Option of a table of series to what the option "columns", which names all of them, says of its value."""
+COLUMN_ROLE = re.compile(rf"(?:^|(?<=, ))({'|'.join(ROLES)}) ")
 UNFOLDED_CLASSES = 12
 """Largest number of classes whose table is open."""
 
@@ -101,9 +104,15 @@ def _counts(part: Part) -> str:
 
 def _options(record: DatasetRecord) -> list[str]:
     shown = [(name, value) for name, value in _flat(record.options)]
+    if record.kind == "series":
+        shown = [(name, COLUMN_ROLE.sub(_columns_of_role, value)) for name, value in shown if name not in ROLES]
     if record.kind in STORED_BY_HEIGHT:
         shown = [(name, WIDTH_FIRST.sub(r"\2 x \1 pixels (width x height)", value)) for name, value in shown]
     return [f"{name.replace('_', ' ')}: {value}" for name, value in shown]
+
+
+def _columns_of_role(match: re.Match[str]) -> str:
+    return f"{ROLES[match[1]]} "
 
 
 def _flat(options: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:

@@ -41,6 +41,8 @@ MAX_SEED_MARKERS = 5
 LABEL_SIZE = 11.5
 TICK_SIZE = 12
 LEFT, TITLE = 54, 28
+TITLE_SIZE, Y_TITLE_LETTERS = 12, 34
+"""Letter size of the titles of axes, and letters of a line of the vertical one: more are longer than the axis."""
 """Least left margin, and the part of it that the title of the axis needs, in CSS pixels."""
 FLAT = 1e-6
 """Range of values, relative to their size, below which they are drawn as a constant."""
@@ -206,7 +208,13 @@ def _left_margin(frame: Frame) -> int:
 
     ticks = (tick for tick in MaxNLocator(5).tick_values(*frame.bounds) if frame.bounds[0] <= tick <= frame.bounds[1])
     longest = max((len(_tick(float(tick))) for tick in ticks), default=0)
-    return max(LEFT, round(TITLE + CHARACTER_WIDTH * TICK_SIZE * longest))
+    further = TITLE_SIZE * LINE_HEIGHT * (len(_y_title(frame)) - 1)
+    return round(max(LEFT, TITLE + CHARACTER_WIDTH * TICK_SIZE * longest) + further)
+
+
+def _y_title(frame: Frame) -> list[str]:
+    """Lines of the title of the vertical axis, which stands along the axis."""
+    return textwrap.wrap(frame.y_label, Y_TITLE_LETTERS) or [""]
 
 
 def _draw_alone(points: Points, reference: Sequence[ReferenceCurve], frame: Frame, name: str) -> str:
@@ -245,8 +253,8 @@ def _draw_axes(axes: Axes, frame: Frame, *, labeled: bool) -> None:
     if frame.chance is not None:
         axes.axhline(frame.chance, color=MUTED, linewidth=1, dashes=(1, 2))
     if labeled:
-        axes.set_xlabel(frame.x_label, fontsize=12)
-        axes.set_ylabel(frame.y_label, fontsize=12)
+        axes.set_xlabel(frame.x_label, fontsize=TITLE_SIZE)
+        axes.set_ylabel("\n".join(_y_title(frame)), fontsize=TITLE_SIZE)
 
 
 def _draw_series(

@@ -89,8 +89,3 @@ def join_words(words: Sequence[str]) -> str:
 def count(n: int, noun: str) -> str:
     """Format a count with its noun: "1 seed", "3 seeds"."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
-
-
-def count_of(n: int, nouns: str) -> str:
-    """Format a count with a noun in the plural, as stored units are: "1 recording", "76,014 tokens"."""
-    return f"{n:,} {nouns.removesuffix('s') if n == 1 else nouns}"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.graph_set import GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.dataset_record import DatasetRecord, count_of
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,
@@ -106,11 +106,9 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
     answers = np.full(len(nodes), -1)
     answers[np.flatnonzero([bool(each) for each in classes])] = found
     if without := int((answers < 0).sum()):
-        notes.append(
-            f"{without:,} of {len(nodes):,} nodes have no class: they are read, and neither trained nor scored."
-        )
+        notes.append(f"Nodes without a class are read, and neither trained nor scored: {without:,} of {len(nodes):,}.")
     alone = len(nodes) - len(np.unique(edges[0]))
-    notes += [f"{alone:,} nodes have no edge."] if alone else []
+    notes += [f"Nodes without an edge: {alone:,}."] if alone else []
     return GraphSet(
         form=FORM,
         sizes=np.array([len(nodes)]),
@@ -152,7 +150,8 @@ def _table(path: Path, wanted: str) -> tuple[tuple[str, ...], Rows]:
         raise UserFileError(f"{path} has {fault}. {wanted.capitalize()} has a header and two columns or more.")
     for line, row in rows:
         if len(row) != len(names):
-            raise UserFileError(f"{path}, line {line} has {len(row)} cells, and the header names {len(names)} columns.")
+            cells, columns = count_of(len(row), "cells"), count_of(len(names), "columns")
+            raise UserFileError(f"{path}, line {line} has {cells}, and the header names {columns}.")
     return names, rows
 
 
@@ -178,7 +177,8 @@ def _nodes(path: Path) -> tuple[list[str], list[str], NDArray[np.float32], list[
             values = _numbers([row[at[column]] for _, row in rows])
             columns += [] if values is None else [values]
             unread += [column] if values is None else []
-    notes = [f"Not read: the columns {', '.join(unread)} of {path.name}, which are no numbers."] if unread else []
+    some, what = ("s", "are no numbers") if len(unread) > 1 else ("", "has other cells than numbers")
+    notes = [f"Not read: the column{some} {', '.join(unread)} of {path.name}, which {what}."] if unread else []
     attributes = np.stack(columns, 1) if columns else np.zeros((len(rows), 0), np.float32)
     return list(lines), [row[at[label]].strip() for _, row in rows], attributes, notes
 

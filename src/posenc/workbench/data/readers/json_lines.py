@@ -12,7 +12,7 @@ from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.dataset_record import DatasetRecord, count_of
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
@@ -71,7 +71,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         empty += not text
     if not documents:
         raise UserFileError(f"{path} has no text. Give a file with one JSON object with text a line.")
-    left_out = (f"Left out: {empty} lines with an empty text",) if empty else ()
+    left_out = (f"Left out: {count_of(empty, 'lines')} with an empty text",) if empty else ()
     read_as = {"documents": len(documents), "field": field}
     return Documents(FORM, tuple(documents), options=read_as, left_out=left_out)
 

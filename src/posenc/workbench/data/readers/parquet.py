@@ -9,7 +9,7 @@ from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.dataset_record import DatasetRecord, count_of
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 
@@ -58,7 +58,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     if not documents:
         raise UserFileError(f"{path} has no text in the column {field!r}. Give a table with one text a row.")
     empty = len(texts) - len(documents)
-    left_out = (f"Left out: {empty} rows with an empty text",) if empty else ()
+    left_out = (f"Left out: {count_of(empty, 'rows')} with an empty text",) if empty else ()
     return Documents(FORM, documents, options={"documents": len(documents), "field": field}, left_out=left_out)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from posenc.workbench.data.graph_set import Answer, GraphSet, colored, graph_record, numbered, undirected
 from posenc.workbench.data.number_lines import NumberLines, read_lines, read_numbers
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord
+from posenc.workbench.dataset_record import DatasetRecord, count_of
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "TU folder of graphs"
@@ -79,7 +79,7 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
     answer, answers, classes, of_answers = _answers(name, present, indicator)
     colors, color_names, of_labels = _node_labels(name, order)
     alone = int((np.bincount(graph_of) == 1).sum())
-    of_one = [f"{alone:,} graph{'s have' if alone > 1 else ' has'} one node."] if alone else []
+    of_one = [f"Graphs of one node: {alone:,}."] if alone else []
     unread = sorted(each.name for each in path.glob(f"{name.name}_edge_*.txt"))
     return GraphSet(
         form=FORM,
@@ -116,8 +116,8 @@ def _edges(
     if (beyond := np.flatnonzero(pairs.max(1) >= count)).size:
         row = int(beyond[0])
         raise UserFileError(
-            f"{read.at(row)} names the node {pairs[row].max() + 1:,}, and the indicator has {count:,} lines, one for "
-            "each node. Give every node a graph."
+            f"{read.at(row)} names the node {pairs[row].max() + 1:,}, and the indicator has "
+            f"{count_of(count, 'lines')}, one for each node. Give every node a graph."
         )
     first, second = of_node[pairs].T
     if (apart := np.flatnonzero(first != second)).size:
@@ -152,12 +152,12 @@ def _answers(
     if held < int(present[-1]):
         row = int(indicator.values[:, 0].argmax())
         raise UserFileError(
-            f"{indicator.at(row)} has the graph {present[-1]:,}, and {path.name} has {held:,} lines. Give each graph a "
-            "line."
+            f"{indicator.at(row)} has the graph {present[-1]:,}, and {path.name} has {count_of(held, 'lines')}. Give "
+            "each graph a line."
         )
     if without := held - len(present):
         missing = int(np.setdiff1d(np.arange(1, held + 1), present)[0])
-        notes.append(f"Left out: {without:,} graph{'s' * (without > 1)} without nodes, first graph {missing:,}.")
+        notes.append(f"Left out: {count_of(without, 'graphs')} without nodes, first graph {missing:,}.")
     if labels.exists():
         numbers, classes = numbered([texts[each - 1].strip() for each in present.tolist()])
         return "class of a graph", numbers, classes, notes
@@ -184,4 +184,6 @@ def _node_attributes(name: Path, order: NDArray[np.int64]) -> NDArray[np.float32
 
 def _refuse_count(file: Path, lines: int, nodes: int) -> None:
     if lines != nodes:
-        raise UserFileError(f"{file} has {lines:,} lines, and there are {nodes:,} nodes. Give each node a line.")
+        raise UserFileError(
+            f"{file} has {count_of(lines, 'lines')}, and the indicator {nodes:,}. Give each node a line."
+        )

@@ -3,7 +3,7 @@
     posenc run graphs                              about nine minutes on two cores, no data needed
     posenc run graphs MUTAG/                       your own graphs: a TU folder, MUTAG_A.txt and the files beside it
     posenc run graphs edges.csv --labels nodes.csv         one graph whose nodes have classes
-    posenc run graphs --preset standard --yes      ten times the graphs, four layers: about three hours
+    posenc run graphs --preset standard --yes      ten times the graphs, four layers: about one hour
 
 A small graph transformer attends to all nodes of a graph, reads messages along its edges, or both. Variants differ in
 the encoding of the nodes: none, degree, Laplacian eigenvectors, random walks, shortest-path lengths. Predicted after a

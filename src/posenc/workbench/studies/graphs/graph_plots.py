@@ -65,10 +65,10 @@ def _panel(data: PageData, each: GraphsCondition) -> Panel | None:
         body.append((name, str(size), str(edges.shape[1] // 2), f"{lengths.max():.0f}"))
     key = (
         f"Some test graphs of seed {spec.seed}, once for each coordinate. Darker nodes have larger values, from the "
-        "smallest to the largest of the graph. Nodes are placed so that their distances on the plot are about those "
-        "of their shortest paths (classical scaling)."
+        "smallest to the largest of the graph; equal values have one shade. Nodes are placed so that their distances "
+        "on the plot are about those of their shortest paths (classical scaling)."
     )
-    key += " The distance is that from the marked node." if each.label == DISTANCES else ""
+    key += f" The distance is that from the {'marked' if each.label == DISTANCES else 'lightest'} node."
     table = Table("Graphs that are shown", ("Graph", "Nodes", "Edges", "Longest shortest path"), tuple(body))
     group = FigureGroup(tuple(figures), key, table, "small", columns=len(SHADES))
     return Panel(f"Graphs: {each.title}", (group,))
@@ -87,7 +87,8 @@ def _chosen(held: RunGraphs) -> list[int]:
 
 def _name(held: RunGraphs, item: int) -> str:
     if held.graphs.has_classes and not held.graphs.of_nodes:
-        return f"{held.graphs.classes[int(held.graphs.answers[item])]}, graph {item + 1}"
+        name = held.graphs.classes[int(held.graphs.answers[item])]
+        return f"{f'class {name}' if name.isdecimal() else name}, graph {item + 1}"
     return f"graph {item + 1}"
 
 

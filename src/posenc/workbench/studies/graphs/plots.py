@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from posenc.measure.statistics import mean
@@ -17,6 +19,7 @@ from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.validation_curves import validation_curves
 from posenc.workbench.tables.metric_bounds import SHARE, SIZE
+from posenc.workbench.tasks import graphs as task
 
 ACCURACY, ERROR = "accuracy", "mse"
 VARIANCES = "mean squared error (variances of the training part)"
@@ -32,6 +35,13 @@ CAPTION = (
     "none: attention without positions. messages: message passing without attention. NAME + messages: attention and "
     f"messages. {BASELINE_CAPTION}"
 )
+MEAN_CAPTION = "Line mean: the error of the mean answer of the training part, 1 variance."
+COORDINATES: Mapping[task.NodeView, str] = {
+    "eigenvectors": "{} eigenvectors",
+    "walks": "returns of walks of 1 to {} steps",
+    "degree": "degree",
+    "hops": "shortest-path lengths",
+}
 SIZE_NOTE = "Each point is a group of graphs of about this number of nodes."
 LARGER_NOTE = "Training has graphs of the smallest size alone."
 
@@ -63,7 +73,9 @@ def scores(data: PageData) -> list[Panel]:
 
 
 def distance_errors(data: PageData) -> list[Panel]:
-    """Errors of distances to a marked node, of graphs of the trained size."""
+    """Errors of distances to a marked node, of graphs of the trained size; nothing on a page without such graphs."""
+    if DISTANCES not in data.conditions:
+        return []
     chosen = [each for each in finished(data) if each.label == DISTANCES]
     return [_score_panel(data, each) for each in chosen] or empty_panel("Errors of distances")
 
@@ -78,7 +90,7 @@ def _score_panel(data: PageData, each: GraphsCondition) -> Panel:
         held_out=held_out_items(data, each.label),
         lines={metric: lines},
         title=f"{SCORES[metric].title}: {each.title}",
-        caption=CAPTION,
+        caption=CAPTION if metric == ACCURACY else f"{CAPTION} {MEAN_CAPTION}",
     )
 
 
@@ -147,9 +159,9 @@ def variant_tables(data: PageData) -> list[Panel]:
             layer = " and ".join(("attention",) * made.attention + ("messages",) * made.messages)
             parameters = sorted({round(value) for value in counts.get(label, {}).values()})
             trained = " to ".join(f"{value:,}" for value in parameters) or "not run"
-            view = "none" if made.scheme == "NoPE" else f"{made.view}, {made.axes} of them"
+            view = "none" if made.scheme == "NoPE" else COORDINATES[made.view].format(made.axes)
             call = scheme_text({"scheme": made.scheme, "options": made.options})
-            body.append((label, call, view.removesuffix(", 1 of them"), layer, trained))
+            body.append((label, call, view, layer, trained))
         columns = ("Variant", "Scheme", "Coordinates of a node", "Layer", "Parameters")
         panels.append(Panel(f"Variants: {each.title}", (Table("Variants", columns, tuple(body), prose=True),)))
     return panels or empty_panel("Variants")

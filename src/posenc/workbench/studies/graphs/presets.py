@@ -64,8 +64,8 @@ PRESETS: Mapping[str, GraphsPreset] = {
         training=_training(250, 3e-3),
     ),
     "standard": GraphsPreset(
-        about="the same with ten times the graphs, sizes up to 96 nodes and four layers, 5 seeds: about three hours on "
-        "two cores",
+        about="the same with ten times the graphs, sizes up to 96 nodes and four layers, 5 seeds: about one hour on "
+        "two free cores",
         seeds=(0, 1, 2, 3, 4),
         panels=PANELS,
         own=OwnDataPlan(),
@@ -81,10 +81,10 @@ PRESETS: Mapping[str, GraphsPreset] = {
 LIMITS = (
     "The generated graphs were chosen because their answers are known. They show what an encoding can represent, and "
     "not its accuracy on graphs of a field.",
+    "The predictions were written after a trial of one seed.",
 )
 """Sentences on the generated graphs."""
 PROTOCOL_LIMITS = (
     "Coordinates are eigenvectors with fixed signs and walks of 16 steps at most. Training does not flip signs at "
     "random, as the authors of Laplacian encodings do.",
-    "The predictions were written after a trial of one seed.",
 )

@@ -153,19 +153,10 @@ def _own_graphs(request: Request, path: Path, store: Store) -> GraphsOfRun:
     """The graphs of the user, in the store."""
     stated = msgspec.convert(request.reading, ReadingOptions)
     digest, graphs = store_graphs(store.root, path, stated)
-    if (largest := int(graphs.sizes.max())) > MOST_NODES:
-        raise ValueError(
-            f"{path} has a graph of {largest:,} nodes, and models attend to all pairs of nodes of a graph: it may have "
-            f"{MOST_NODES:,}. Give smaller graphs, or a part of this one."
-        )
+    refuse_unusable(graphs, path)
     parts = own_parts(graphs, seed=0)
     one = graphs.of_nodes and len(graphs.sizes) == 1
-    unit = "nodes" if one else "graphs"
-    if (items := sum(map(len, parts))) < LEAST_ITEMS:
-        raise ValueError(f"{path} has {items} {unit} with an answer, and five folds need {LEAST_ITEMS}. Give more.")
-    if graphs.has_classes and len(graphs.classes) < 2:
-        raise ValueError(f"{path} has one class, {', '.join(graphs.classes)}. Give {unit} of two classes or more.")
-    labels = graphs.answers if graphs.has_classes else None
+    unit, labels = "nodes" if one else "graphs", graphs.answers if graphs.has_classes else None
     described = graph_record(graphs, path, {"labels": stated.labels} if stated.labels else {})
     record = replace(
         described,
@@ -175,6 +166,29 @@ def _own_graphs(request: Request, path: Path, store: Store) -> GraphsOfRun:
     )
     ranges = () if one else task.size_ranges(graphs.sizes)
     return GraphsOfRun({"graphs": digest, "one": one}, graphs, parts, ranges, record, path)
+
+
+def refuse_unusable(graphs: GraphSet, path: Path) -> None:
+    """Refuse graphs that no run takes.
+
+    Args:
+        graphs: The graphs of the user.
+        path: Their file or folder, for messages.
+
+    Raises:
+        ValueError: The graphs are too large or too few, or have one class.
+    """
+    if (largest := int(graphs.sizes.max())) > MOST_NODES:
+        raise ValueError(
+            f"{path} has a graph of {largest:,} nodes, and models attend to all pairs of nodes of a graph: it may have "
+            f"{MOST_NODES:,}. Give smaller graphs, or a part of this one."
+        )
+    unit = "nodes" if graphs.of_nodes and len(graphs.sizes) == 1 else "graphs"
+    items = int((graphs.answers >= 0).sum()) if graphs.has_classes else len(graphs.answers)
+    if items < LEAST_ITEMS:
+        raise ValueError(f"{path} has {items} {unit} with an answer, and five folds need {LEAST_ITEMS}. Give more.")
+    if graphs.has_classes and len(graphs.classes) < 2:
+        raise ValueError(f"{path} has one class, {', '.join(graphs.classes)}. Give {unit} of two classes or more.")
 
 
 def _parts(parts: Parts, unit: str, labels: np.ndarray | None = None, classes: int = 0) -> tuple[Part, ...]:

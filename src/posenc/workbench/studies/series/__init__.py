@@ -15,7 +15,7 @@ Sources: Zhou et al. 2021, arXiv 2012.07436; Zeng et al. 2023, arXiv 2205.13504.
 
 from __future__ import annotations
 
-from posenc.workbench.studies.series.claims import CLAIMS, compared, headline, predictions
+from posenc.workbench.studies.series.claims import CLAIMS, compared, first, headline, predictions
 from posenc.workbench.studies.series.conditions import condition
 from posenc.workbench.studies.series.execute import TRAIN, memory_bytes, run_seconds
 from posenc.workbench.studies.series.panels import PANELS
@@ -29,7 +29,7 @@ STUDY = Study(
     name="series",
     question="How should a model be told the time of a reading?",
     lead=(
-        "A small transformer forecasts the next readings of time series, or fills in hidden ones. Readings are "
+        "A small transformer forecasts the next readings of time series, or fills in hidden ones. Readings may be "
         "irregular in time. The variants differ only in how they are told the time."
     ),
     takes="a table of time series (.csv, .tsv or .parquet) with a column of times",
@@ -42,6 +42,7 @@ STUDY = Study(
     cost=Cost(seconds=run_seconds, memory=memory_bytes, smaller="Ask for a shorter context or a smaller batch."),
     metrics=("mse", "mase"),
     headline=headline,
+    first=first,
     compared=compared,
     baselines=BASELINES,
     predictions=predictions,

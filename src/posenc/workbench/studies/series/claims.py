@@ -9,6 +9,7 @@ from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import values_by_scheme
+from posenc.workbench.studies.series.calendar_gain import calendar_sentences
 from posenc.workbench.studies.series.conditions import NO_PERIODS, PERIODS, finished
 from posenc.workbench.studies.series.variants import BASELINES, NONE
 from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
@@ -23,8 +24,8 @@ SMALL = 0.05
 
 
 def headline(data: PageData) -> str:
-    """The best way to tell time in each condition, beside the best baseline."""
-    sentences = []
+    """The best way to tell time in each condition, beside the best baseline, and whether the calendar helps."""
+    sentences, of_calendar = list[str](), calendar_sentences(data, compared(data))
     for each in finished(data):
         values = values_by_scheme(data.rows, MSE, each.label)
         trained = {label: seeds for label, seeds in values.items() if label not in BASELINES}
@@ -42,7 +43,14 @@ def headline(data: PageData) -> str:
                 references={f"baseline {best}": others[best]} if best else {},
             )
         )
+        sentences.append(of_calendar.get(each.label, ""))
     return " ".join(filter(None, sentences)) or no_answer(bool(data.done))
+
+
+def first(data: PageData) -> Sequence[str]:
+    """Whether the calendar helps, on a page on the user's own data."""
+    sentences = calendar_sentences(data, compared(data)).values()
+    return (" ".join(sentences),) if sentences else ()
 
 
 def compared(data: PageData) -> list[ComparedScore]:

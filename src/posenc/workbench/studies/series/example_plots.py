@@ -43,7 +43,7 @@ def _panel(data: PageData, each: SeriesCondition) -> list[Panel]:
     for row in range(len(shown)):
         predicted = [(label, arrays[label]["hidden"][row], arrays[label]["predicted"][row]) for label in chosen]
         name = windows.names[int(part.series[row])]
-        svg = window_svg(readings, row, predicted, f"{each.label}-{row}")
+        svg = window_svg(readings, row, predicted, f"{each.label}-{row}", joined=not each.fills_in)
         figures.append(Figure(svg, name, f"{name}: readings, and predictions of {' and '.join(chosen)}."))
         true = readings.values[row].numpy()
         errors = (number(float(np.square(found - true[at]).mean()), 3) for _, at, found in predicted)
@@ -61,19 +61,38 @@ def _named(chosen: Sequence[str]) -> str:
     return ", ".join(f"{label} ({color})" for label, color in zip(chosen, ("blue", "orange"), strict=False))
 
 
-def window_svg(readings: Readings, row: int, predicted: Sequence[tuple[str, np.ndarray, np.ndarray]], name: str) -> str:
-    """One window with predictions. predicted: label, numbers of the hidden readings, values of each variant."""
+def window_svg(
+    readings: Readings,
+    row: int,
+    predicted: Sequence[tuple[str, np.ndarray, np.ndarray]],
+    name: str,
+    *,
+    joined: bool = True,
+) -> str:
+    """One window with predictions.
+
+    Args:
+        readings: Readings of windows.
+        row: Number of the window.
+        predicted: Label, numbers of the hidden readings, and values of each variant.
+        name: Name of the figure, which makes its ids unique.
+        joined: Join the predictions by a line, where no visible reading is between them.
+
+    Returns:
+        The SVG.
+    """
     times, values = readings.times[row].numpy(), readings.values[row].numpy()
     hidden = predicted[0][1]
     visible = np.delete(np.arange(len(times)), hidden)
     unit = next((each for each in ("year", "day", "hour", "minute") if np.ptp(times) >= 2 * LENGTHS[each]), "second")
     at = (times - times[visible[-1]]) / LENGTHS[unit]
     with plot_style():
-        figure, axes = canvas(WIDTH, HEIGHT, 34, 8, 8, 34)
+        figure, axes = canvas(WIDTH, HEIGHT, 52, 8, 8, 34)
         axes.plot(at[visible], values[visible], color=MUTED, linewidth=1, marker="o", markersize=3)
         axes.plot(at[hidden], values[hidden], "o", color=MUTED, markersize=5, markerfacecolor="none")
         for (_, numbers, found), color in zip(predicted, (FIRST, SECOND), strict=False):
-            axes.plot(at[numbers], found, color=color, linewidth=1, marker="o", markersize=3)
+            axes.plot(at[numbers], found, color=color, linewidth=1 if joined else 0, marker="o", markersize=3)
+        axes.set_ylabel("standard deviations")
         axes.set_xlabel(f"time from the last visible reading ({unit}s)")
         axes.tick_params(length=3, labelsize=12)
         axes.spines[["top", "right"]].set_visible(False)

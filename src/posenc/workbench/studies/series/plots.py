@@ -33,14 +33,16 @@ METRICS = {
     "mase": Score("MASE", SCALED, False),
 }
 FORECAST_CAPTION = (
-    "Readings after the origin, mean over all horizons and origins of the test part. An error of 1 variance is that of "
-    "the mean of the training part. A MASE of 1 is the error of the last value as a forecast of the next one in "
-    "training. Baselines: last (last value), seasonal (one period earlier), linear (DLinear's linear map by least "
-    "squares), boosting (gradient boosting with calendar columns)."
+    "Readings after the origin, mean over all horizons and origins of the test part. Line mean: the error of the mean "
+    "of the training part, 1 variance. Line naive: the error of the last value as a forecast of the next one in "
+    "training, a MASE of 1. Baselines: last (last value), seasonal (one day, week or year earlier, whichever has the "
+    "lowest validation error), linear (DLinear's linear map by least squares), boosting (gradient boosting with "
+    "calendar columns)."
 )
 FILL_IN_CAPTION = (
-    "Hidden readings between visible ones of the test part, drawn at random. Baselines: last (the visible reading "
-    "before), interpolation (on the line between the visible readings before and after)."
+    "Hidden readings between visible ones of the test part, drawn at random. Lines mean and naive: as for forecasts. "
+    "Baselines: last (the visible reading before), interpolation (on the line between the visible readings before and "
+    "after)."
 )
 
 
@@ -92,7 +94,7 @@ def errors_by_horizon(data: PageData) -> list[Panel]:
                     limits="values",
                     log_x=True,
                     held_out=held_out_items(data, each.label),
-                    note="Each origin of the test part has a forecast at every horizon. Times between readings differ.",
+                    note="Each origin of the test part has a forecast at each horizon. Steps of time may differ.",
                 )
             )
     return panels or empty_panel("Error by horizon")

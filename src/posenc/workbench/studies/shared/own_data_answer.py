@@ -10,7 +10,8 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.measure.budget_comparison import BudgetComparison, Reason
-from posenc.workbench.report.number_format import count, count_of, interval, join_words, number, signed_number
+from posenc.workbench.dataset_record import count_of
+from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import page_records, planning
@@ -106,7 +107,13 @@ def answer(study: Study, data: PageData) -> tuple[str, ...]:
     best = " ".join(best_sentence(data, variants) for variants in groups)
     against = [" ".join(_against(variants, reference)) for variants in groups for reference in variants.references]
     pairs = [pair for variants in groups for pair in pairs_of(variants)]
-    return (best, *filter(None, against), *_next_commands(study, data, pairs), *_few_items(data, groups))
+    return (
+        best,
+        *filter(None, against),
+        *_same_items(data, groups),
+        *_next_commands(study, data, pairs),
+        *_few_items(data, groups),
+    )
 
 
 def best_sentence(data: PageData, variants: ComparedVariants) -> str:
@@ -192,6 +199,19 @@ def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Itera
         yield f"More seeds may decide (twice the seeds, {cost} more): {_command(study, data, request)}"
     elif contained:
         yield "More seeds cannot decide where the interval contains 0, because the held-out items are few: add data."
+
+
+def _same_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterable[str]:
+    """Sentences on intervals that do not cover other held-out items, because the variance of an item is not known."""
+    said = dict[str, None]()
+    for variants in groups:
+        held_out, noun = variants.scale.held_out, item_noun(data, variants.score)
+        if held_out is not None and not held_out.split_by_seed and not variants.score.proportion:
+            same = f"All seeds are tested on the same {count_of(held_out.items, noun)}."
+            said[f"{same} The intervals cover the randomness of the training, and not the choice of these {noun}."] = (
+                None
+            )
+    return said
 
 
 def _few_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterator[str]:
