@@ -238,7 +238,7 @@ def _table_gradient(
         inside = inside[:, None, :] & (corner >= 0)[None, :, None]
         if FIXED_POINT:
             scale = tl.load(per_unit + level * FEATURES + feature, mask=feature < FEATURES, other=0.0)
-            finite = part - part == 0.0
+            finite = tl.abs(part) < float("inf")
             number = tl.where(finite, part, 0.0).to(tl.float64) * scale[None, None, :]
             tl.atomic_add(by_table + place, tl.floor(number + 0.5).to(tl.int64), mask=inside, sem="relaxed")
             tl.store(unknown + place, tl.where(finite, 0, 1).to(tl.int8), mask=inside & (finite == 0))
