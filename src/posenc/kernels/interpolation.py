@@ -89,7 +89,7 @@ def interpolate(
 ) -> Float[Tensor, "*B L F"]:
     """Compute ``y_l(x)`` for points x in [0, 1]^P, in the table's dtype, with at least float32 arithmetic."""
     if takes_triton(table, x):
-        from posenc.kernels.triton import grid as triton_form
+        from posenc.kernels.triton_forms import grid as triton_form
 
         if triton_form.fits(x, levels):
             return triton_form.interpolate(table, x, levels, interpolation)

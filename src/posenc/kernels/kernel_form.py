@@ -26,7 +26,7 @@ INSTALLED = importlib.util.find_spec("triton") is not None
 """Whether Triton can be imported. It comes with torch's builds for CUDA on Linux."""
 
 CAPABILITY = (8, 0)
-"""Least compute capability of a CUDA device that runs the Triton forms: the kernels are compiled for it in the tests."""
+"""Least compute capability of a CUDA device that runs the Triton forms: tests compile the kernels for it."""
 
 _FORM: ContextVar[KernelForm] = ContextVar("kernel form", default="automatic")
 

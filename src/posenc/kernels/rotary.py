@@ -146,7 +146,7 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
             "position per token."
         )
     if takes_triton(x, by.cos_sin) and _broadcasts(x, by):
-        from posenc.kernels.triton import rotary as triton_form
+        from posenc.kernels.triton_forms import rotary as triton_form
 
         return triton_form.rotate(x, by, back=back)
     if x.shape[-1] > by.width:
@@ -183,7 +183,7 @@ def rotate_in_place(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     if any(size > 1 and step == 0 for size, step in zip(x.shape, x.stride(), strict=True)):
         raise ValueError("rotate_in_place needs vectors with their own memory; these were expanded. Use x.clone().")
     if takes_triton(x, by.cos_sin) and _broadcasts(x, by) and x.shape[-1] >= by.width:
-        from posenc.kernels.triton import rotary as triton_form
+        from posenc.kernels.triton_forms import rotary as triton_form
 
         return triton_form.rotate_in_place(x, by, back=back)
     return x.copy_(rotate(x, by, back=back))

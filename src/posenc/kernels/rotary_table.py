@@ -15,6 +15,7 @@ from torch import Tensor
 
 from posenc.kernels.kernel_form import takes_triton
 from posenc.kernels.rotary import Rotation, rotate
+from posenc.positions import readable
 
 
 def gather_rotation(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> Rotation:
@@ -29,20 +30,22 @@ def gather_rotation(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> R
         The rotations of the tokens, with an axis for heads if ``index`` is batched.
 
     Raises:
-        ValueError: shapes or axes that do not belong together, or positions outside the table.
+        ValueError: shapes or axes that do not belong together, or positions outside the table. On a GPU positions are
+            not read for this check; there torch's indexing stops the process, and the Triton form returns NaN.
     """
     _refuse_misfits(table, index, axis_of)
-    pairs = len(axis_of)
+    return _gather(table, index, axis_of)
+
+
+def _gather(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> Rotation:
     rows = index[..., list(axis_of)].long()
     numbers = table.cos_sin if table.pairing == "interleaved" else table.cos_sin.mT
-    gathered = numbers[rows, torch.arange(pairs, device=index.device)]
+    gathered = numbers[rows, torch.arange(len(axis_of), device=index.device)]
     gathered = gathered if table.pairing == "interleaved" else gathered.mT
     return Rotation(gathered.unsqueeze(-4) if index.dim() == 3 else gathered, table.pairing)
 
 
-def rotate_by_table(
-    x: Tensor, table: Rotation, index: Tensor, axis_of: Sequence[int], *, back: bool = False
-) -> Tensor:
+def rotate_by_table(x: Tensor, table: Rotation, index: Tensor, axis_of: Sequence[int], *, back: bool = False) -> Tensor:
     """Rotate ``x (B, H, N, D)`` by gathered rotations: ``rotate(x, gather_rotation(table, index, axis_of))``.
 
     The Triton form reads the table directly, without the rotations of all tokens in memory.
@@ -60,15 +63,15 @@ def rotate_by_table(
     Raises:
         ValueError: as ``gather_rotation``, or fewer channels than the table rotates.
     """
+    _refuse_misfits(table, index, axis_of)
     fits = x.dim() == 4 and x.shape[-1] >= table.width and index.shape[-2] == x.shape[-2]
     fits &= index.dim() == 2 or index.shape[0] in (1, x.shape[0])
     if fits and takes_triton(x, table.cos_sin, index) and not (table.cos_sin.requires_grad and torch.is_grad_enabled()):
-        from posenc.kernels.triton import rotary as triton_form
+        from posenc.kernels.triton_forms import rotary as triton_form
 
-        _refuse_misfits(table, index, axis_of)
         at = triton_form.Gathered(index, torch.tensor(axis_of, dtype=torch.int32, device=x.device))
         return triton_form.rotate_by_table(x, table, at, back=back)
-    return rotate(x, gather_rotation(table, index, axis_of), back=back)
+    return rotate(x, _gather(table, index, axis_of), back=back)
 
 
 def _refuse_misfits(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> None:
@@ -83,7 +86,9 @@ def _refuse_misfits(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> N
             f"positions in a table are integers on the axes 0 to {index.shape[-1] - 1}; got {index.dtype} and pairs on "
             f"the axes {sorted(set(axis_of))}. Use index.long(), and one column of positions per axis."
         )
-    low, high = (0, 0) if not index.numel() else map(int, torch.aminmax(index))
+    if not (readable(index) and index.device.type == "cpu" and index.numel()):  # a GPU would have to wait
+        return
+    low, high = map(int, torch.aminmax(index))
     if low < 0 or high >= positions:
         raise ValueError(
             f"this table has the positions 0 to {positions - 1}; got {low} to {high}. Make it with {high + 1} rows, or "

@@ -28,7 +28,7 @@ def numbers(before: tuple[int, ...], pairing: Pairing, dtype: torch.dtype = torc
 @pytest.fixture(autouse=True)
 def launches(monkeypatch) -> list[str]:
     """The launches of the kernel, so that a test knows that its numbers came from there."""
-    from posenc.kernels.triton import rotary as triton_form
+    from posenc.kernels.triton_forms import rotary as triton_form
 
     seen, launch = [], triton_form._launch
 
@@ -44,7 +44,9 @@ def launches(monkeypatch) -> list[str]:
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("before", TABLES.values(), ids=TABLES)
 def test_values_and_gradients_of_vectors_and_rotations(pairing, before, back, launches):
-    call = lambda x, cos_sin: rotate(x, Rotation(cos_sin, pairing), back=back)
+    def call(x, cos_sin):
+        return rotate(x, Rotation(cos_sin, pairing), back=back)
+
     for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-14)):
         agree(call, draw(B, H, N, D, dtype=dtype), numbers(before, pairing, dtype), tolerance=tolerance)
     assert len(launches) == 4  # forward and backward, in two data types
@@ -52,7 +54,9 @@ def test_values_and_gradients_of_vectors_and_rotations(pairing, before, back, la
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_part_of_a_head_is_rotated_and_the_rest_is_copied(pairing):
-    call = lambda x, cos_sin: rotate(x, Rotation(cos_sin, pairing))
+    def call(x, cos_sin):
+        return rotate(x, Rotation(cos_sin, pairing))
+
     for width in (D + 1, D + 5):
         agree(call, draw(B, H, N, width, dtype=torch.float32), numbers((N,), pairing, torch.float32))
 
@@ -78,22 +82,32 @@ def test_layouts_of_memory_that_are_not_contiguous(pairing, launches):
 def test_sizes_that_fill_no_block():
     for heads, tokens, pairs in ((1, 1, 1), (3, 1, 5), (1, 33, 3), (5, 17, 17)):
         for pairing in ("interleaved", "half"):
-            call = lambda x, cos_sin, pairing=pairing: rotate(x, Rotation(cos_sin, pairing))
-            agree(call, draw(2, heads, tokens, 2 * pairs), numbers((tokens,), pairing, width=2 * pairs), tolerance=1e-14)
+
+            def call(x, cos_sin, pairing=pairing):
+                return rotate(x, Rotation(cos_sin, pairing))
+
+            agree(
+                call, draw(2, heads, tokens, 2 * pairs), numbers((tokens,), pairing, width=2 * pairs), tolerance=1e-14
+            )
 
 
 def test_more_tokens_than_one_program_rotates(monkeypatch):
-    from posenc.kernels.triton import rotary as triton_form
+    from posenc.kernels.triton_forms import rotary as triton_form
 
     monkeypatch.setattr(triton_form, "TILE", 32)
     for pairing in ("interleaved", "half"):
-        call = lambda x, cos_sin, pairing=pairing: rotate(x, Rotation(cos_sin, pairing))
+
+        def call(x, cos_sin, pairing=pairing):
+            return rotate(x, Rotation(cos_sin, pairing))
+
         agree(call, draw(B, 2, 11, D), numbers((B, 1, 11), pairing), tolerance=1e-14)
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_second_derivatives_are_those_of_the_torch_form(pairing):
-    call = lambda x, cos_sin: rotate(x, Rotation(cos_sin, pairing)).sin()
+    def call(x, cos_sin):
+        return rotate(x, Rotation(cos_sin, pairing)).sin()
+
     agree(call, draw(B, H, N, D), numbers((N,), pairing), tolerance=1e-12, order=2)
     with kernel_form("triton"):
         inputs = draw(1, 1, 2, 4).requires_grad_(), numbers((2,), pairing, width=4).requires_grad_()
@@ -104,7 +118,7 @@ def test_second_derivatives_are_those_of_the_torch_form(pairing):
 @pytest.mark.parametrize("pairing", PAIRINGS)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_sixteen_bit_vectors_are_rounded_once(pairing, dtype):
-    """The interpreter cuts bfloat16 off where the compiled kernel rounds (tests/kernels/triton/test_triton_compiled.py)."""
+    """The interpreter cuts bfloat16 off where the compiled kernel rounds: test_triton_compiled.py."""
     x, by = draw(B, H, N, D, dtype=dtype), Rotation(numbers((N,), pairing, torch.float32), pairing)
     with kernel_form("triton"):
         found, wide = rotate(x, by), rotate(x.float(), by)
@@ -139,13 +153,29 @@ def test_rotations_gathered_by_positions_on_several_axes(pairing, launches):
     for shape in ((N, 3), (B, N, 3), (1, N, 3)):
         index = torch.randint(7, shape, generator=torch.Generator().manual_seed(2))
         for back in (False, True):
-            call = lambda x, index=index, back=back: rotate_by_table(x, table, index, axis_of, back=back).sin()
+
+            def call(x, index=index, back=back):
+                return rotate_by_table(x, table, index, axis_of, back=back).sin()
+
             agree(call, draw(B, H, N, D + 2), tolerance=1e-14, order=2)
     assert len(launches) == 3 * 2 * 4  # forward, gradient, and the gradients of both
     narrow = torch.tensor([[6, 0, 5]] * N, dtype=torch.uint8)
     with kernel_form("triton"):
         found = rotate_by_table(draw(B, H, N, D), table, narrow, axis_of)
     torch.testing.assert_close(found, rotate_by_table(draw(B, H, N, D), table, narrow, axis_of))
+
+
+def test_a_position_outside_the_table_reads_no_other_memory():
+    """On a GPU the host does not read positions, so the kernel itself must know them."""
+    from posenc.kernels.triton_forms import rotary as triton_form
+
+    table, index = Rotation(numbers((7,), "half"), "half"), torch.tensor([[0], [6], [7], [-1], [3]])
+    at = triton_form.Gathered(index[None], torch.zeros(3, dtype=torch.int32))
+    found = triton_form.rotate_by_table(draw(B, H, N, D), table, at)
+    known = torch.tensor([True, True, False, False, True])
+    assert torch.equal(found.isnan(), ~known[:, None].expand(B, H, N, D))
+    with kernel_form("triton"), pytest.raises(ValueError, match="this table has the positions 0 to 6; got -1 to 7"):
+        rotate_by_table(draw(B, H, N, D), table, index, (0, 0, 0))
 
 
 @pytest.mark.parametrize("pairing", PAIRINGS)

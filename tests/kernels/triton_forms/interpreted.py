@@ -38,5 +38,9 @@ def agree(call: Callable[..., Tensor], *inputs: Tensor, tolerance: float = 1e-6,
         assert found.shape == expected.shape
         largest = float(expected.double().abs().max())
         torch.testing.assert_close(
-            found.double(), expected.double(), rtol=0, atol=tolerance * largest + 1e-30, msg=lambda m, n=number: f"{n}: {m}"
+            found.double(),
+            expected.double(),
+            rtol=0,
+            atol=tolerance * largest + 1e-30,
+            msg=lambda m, n=number: f"{n}: {m}",
         )

@@ -21,6 +21,7 @@ import triton.language as tl
 from torch import Tensor
 
 from posenc.kernels.rotary import Pairing, Rotation
+from posenc.kernels.triton_forms.launch import launch
 
 TILE = 4096
 """Number of channels that one program rotates."""
@@ -29,7 +30,7 @@ TILE = 4096
 class Gathered(NamedTuple):
     """Integer positions of the tokens, ``(B, N, P)``, and the axis of each pair of channels, ``(R,)``."""
 
-    index: Tensor
+    positions: Tensor
     axis_of: Tensor
 
 
@@ -108,22 +109,24 @@ def _launch(x: Tensor, by: Rotation, result: Tensor | None, back: bool, at: Gath
         steps, (index, axis_of) = (0, 0, *table.stride()), at
         index_steps = index.expand(batch, tokens, index.shape[-1]).stride()
     block = triton.next_power_of_2(pairs)
-    rows = max(1, min(TILE // (2 * block), triton.next_power_of_2(tokens)))
+    together = max(1, min(TILE // (2 * block), triton.next_power_of_2(tokens)))
     wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
-    with torch.cuda.device_of(x):
-        _rotate_pairs[(triton.cdiv(tokens, rows) * heads * batch,)](
-            x, out, table, index, axis_of, heads, tokens, pairs, width,
-            *x.stride(), *out.stride(), *steps, *index_steps,
-            INTERLEAVED=interleaved, GATHERED=at is not None, BACK=back, IN_PLACE=result is None,
-            WIDE=tl.float64 if wide == torch.float64 else tl.float32, ROWS=rows, PAIRS=block,
-            REST=triton.next_power_of_2(width - 2 * pairs) if width > 2 * pairs else 0, enable_fp_fusion=False,
-        )  # fmt: skip
+    given = (
+        x, out, table, index, axis_of, heads, tokens, pairs, width, len(by.cos_sin),
+        *x.stride(), *out.stride(), *steps, *index_steps,
+    )  # fmt: skip
+    sizes = {
+        "INTERLEAVED": interleaved, "GATHERED": at is not None, "BACK": back, "IN_PLACE": result is None,
+        "WIDE": tl.float64 if wide == torch.float64 else tl.float32, "ROWS": together, "PAIRS": block,
+        "REST": triton.next_power_of_2(width - 2 * pairs) if width > 2 * pairs else 0,
+    }  # fmt: skip
+    launch(_rotate_pairs, (triton.cdiv(tokens, together) * heads * batch,), given, sizes, x)
     return out
 
 
 @triton.jit
 def _rotate_pairs(
-    x, out, table, index, axis_of, heads, tokens, pairs, width,
+    x, out, table, index, axis_of, heads, tokens, pairs, width, rows,
     x_batch, x_head, x_token, x_channel, out_batch, out_head, out_token, out_channel,
     by_batch, by_head, by_row, by_pair, by_part, index_batch, index_token, index_axis,
     INTERLEAVED: tl.constexpr, GATHERED: tl.constexpr, BACK: tl.constexpr, IN_PLACE: tl.constexpr,
@@ -138,11 +141,14 @@ def _rotate_pairs(
     if GATHERED:
         axis = tl.load(axis_of + pair, mask=pair < pairs, other=0)
         row = tl.load(index + batch * index_batch + token * index_token + axis * index_axis, mask=both, other=0)
-        by = table + row.to(tl.int64) * by_row + pair * by_pair
+        row = row.to(tl.int64)
+        known = both & (row >= 0) & (row < rows)  # a position outside the table gives NaN and reads nothing
+        by = table + row * by_row + pair * by_pair
     else:
+        known = both
         by = table + batch * by_batch + head * by_head + token * by_row + pair * by_pair
-    cos = tl.load(by, mask=both, other=0.0).to(WIDE)
-    sin = tl.load(by + by_part, mask=both, other=0.0).to(WIDE)
+    cos = tl.load(by, mask=known, other=float("nan")).to(WIDE)
+    sin = tl.load(by + by_part, mask=known, other=float("nan")).to(WIDE)
     if BACK:
         sin = -sin
     x += batch * x_batch + head * x_head + token * x_token

@@ -1,6 +1,6 @@
 """Compile every Triton kernel for CUDA devices where there is none, as calls of the library would compile it.
 
-    python tests/kernels/triton/compile_kernels.py
+    python tests/kernels/triton_forms/compile_kernels.py
 
 It runs in a process of its own, because whether kernels are interpreted is decided when they are imported. Calls of the
 library bind and compile their kernels for an architecture, and launch nothing. Prints a line for each kernel: its name,
@@ -37,20 +37,33 @@ def rotations() -> Iterator[None]:
         by = Rotation(torch.zeros(5, *parts), pairing)
         x = torch.zeros(2, heads, 5, width, dtype=torch.bfloat16)
         yield rotate_in_place(x, by)
-        yield rotate_by_table(x, by, torch.zeros(2, 5, 2, dtype=torch.long), [0, 1][: by.width // 2] * (pairs // 4 or 1))
+        yield rotate_by_table(
+            x, by, torch.zeros(2, 5, 2, dtype=torch.long), [0, 1][: by.width // 2] * (pairs // 4 or 1)
+        )
         yield rotate(x.requires_grad_(), by, back=True).sum().backward()
 
 
 def grids() -> Iterator[None]:
     """Grids of 1 to 4 axes, of one point and of many: forward, both gradients, float and fixed-point sums."""
     kinds = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
-    for axes, kind, interpolation in zip((2, 3, 4, 1), kinds, ("linear", "smoothstep", "nearest", "linear"), strict=True):
+    for axes, kind, interpolation in zip(
+        (2, 3, 4, 1), kinds, ("linear", "smoothstep", "nearest", "linear"), strict=True
+    ):
         levels = lay_out((4, 9) if axes > 1 else (4,), axes, table_size=256)
         table = torch.zeros(levels[-1].first + levels[-1].rows, 5 - axes, dtype=kind, requires_grad=True)
         x = torch.zeros(600 if axes > 1 else 1, axes, dtype=torch.float64, requires_grad=True)
         for fixed in (False, True):
             torch.use_deterministic_algorithms(fixed)
             yield interpolate(table, x, levels, interpolation).sum().backward()  # pyright: ignore[reportArgumentType]
+
+
+def driver_of(architecture: int) -> types.SimpleNamespace:
+    """Driver of a device of this architecture, as far as compilation asks for one."""
+    return types.SimpleNamespace(
+        get_current_device=lambda: architecture,
+        get_current_stream=lambda _: 0,
+        get_current_target=lambda: GPUTarget("cuda", architecture, 32),
+    )
 
 
 def main() -> None:
@@ -66,11 +79,7 @@ def main() -> None:
 
     JITFunction.__getitem__ = compile_alone
     for architecture in ARCHITECTURES:
-        target = GPUTarget("cuda", architecture, 32)
-        driver = types.SimpleNamespace(
-            get_current_device=lambda: architecture, get_current_stream=lambda _: 0, get_current_target=lambda: target
-        )
-        triton.runtime.driver.set_active(driver)
+        triton.runtime.driver.set_active(driver_of(architecture))
         with kernel_form("triton"):
             for _ in (*rotations(), *grids()):
                 pass

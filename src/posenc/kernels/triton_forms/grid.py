@@ -32,6 +32,7 @@ from torch import Tensor
 from posenc.kernels.grid_levels import Level
 from posenc.kernels.interpolation import Interpolation, plain
 from posenc.kernels.linear import differentiable_gradients
+from posenc.kernels.triton_forms.launch import launch
 
 TILE = 2048
 """Number of table values that one program holds: points times corners times features."""
@@ -64,8 +65,8 @@ class _Interpolate(torch.autograd.Function):
         ctx.save_for_backward(table, x)
         ctx.levels, ctx.interpolation = levels, interpolation
         plan, out = _Plan.make(table, x, levels, interpolation), table.new_empty(len(x), len(levels), table.shape[1])
-        with torch.cuda.device_of(x):
-            _interpolate_levels[plan.blocks, len(levels)](table, x, out, *plan.numbers, len(x), **plan.sizes)
+        given = (table, x, out, *plan.numbers, len(x))
+        launch(_interpolate_levels, (plan.blocks, len(levels)), given, plan.sizes, x)
         return out
 
     @staticmethod
@@ -76,17 +77,15 @@ class _Interpolate(torch.autograd.Function):
             return (*differentiable_gradients(plain_at_levels, (table, x), g), None, None)
         g, by_table, by_x = g.contiguous(), None, None
         plan = _Plan.make(table, x, ctx.levels, ctx.interpolation)
-        with torch.cuda.device_of(x):
-            if ctx.needs_input_grad[0]:
-                fixed = torch.are_deterministic_algorithms_enabled()
-                by_table = (_fixed_point_gradient if fixed else _atomic_gradient)(table, x, g, ctx.levels, plan)
-            if ctx.needs_input_grad[1]:
-                by_x = torch.zeros_like(x)
-                if ctx.interpolation != "nearest":
-                    axes = triton.next_power_of_2(x.shape[1])
-                    _coordinate_gradient[plan.blocks,](
-                        table, x, g, by_x, *plan.numbers, len(x), len(ctx.levels), AXES_BLOCK=axes, **plan.sizes
-                    )
+        if ctx.needs_input_grad[0]:
+            fixed = torch.are_deterministic_algorithms_enabled()
+            by_table = (_fixed_point_gradient if fixed else _atomic_gradient)(table, x, g, ctx.levels, plan)
+        if ctx.needs_input_grad[1]:
+            by_x = torch.zeros_like(x)
+            if ctx.interpolation != "nearest":
+                given = (table, x, g, by_x, *plan.numbers, len(x), len(ctx.levels))
+                sizes = {"AXES_BLOCK": triton.next_power_of_2(x.shape[1])} | plan.sizes
+                launch(_coordinate_gradient, (plan.blocks,), given, sizes, x)
         return by_table, by_x, None, None
 
 
@@ -123,16 +122,14 @@ class _Plan(NamedTuple):
         sizes = {
             "AXES": axes, "CORNERS": corners, "SMOOTH": interpolation == "smoothstep", "FEATURES": features,
             "FEATURE_BLOCK": block, "POINTS": points, "WIDE": tl.float64 if wide == torch.float64 else tl.float32,
-            "enable_fp_fusion": False,
         }  # fmt: skip
         return cls(triton.cdiv(len(x), points), numbers, sizes)
 
 
 def _atomic_gradient(table: Tensor, x: Tensor, g: Tensor, levels: Sequence[Level], plan: _Plan) -> Tensor:
     by_table = torch.zeros(table.shape, dtype=torch.promote_types(table.dtype, torch.float32), device=table.device)
-    _table_gradient[plan.blocks, len(levels)](
-        x, g, by_table, by_table, by_table, *plan.numbers, len(x), FIXED_POINT=False, **plan.sizes
-    )
+    given = (x, g, by_table, by_table, by_table, *plan.numbers, len(x))
+    launch(_table_gradient, (plan.blocks, len(levels)), given, {"FIXED_POINT": False} | plan.sizes, x)
     return by_table.to(table.dtype)
 
 
@@ -143,9 +140,8 @@ def _fixed_point_gradient(table: Tensor, x: Tensor, g: Tensor, levels: Sequence[
     per_unit = torch.ldexp(torch.ones_like(finite), exponent)  # (L, F)
     sums = torch.zeros(table.shape, dtype=torch.int64, device=table.device)
     unknown = torch.zeros(table.shape, dtype=torch.int8, device=table.device)
-    _table_gradient[plan.blocks, len(levels)](
-        x, g, sums, unknown, per_unit, *plan.numbers, len(x), FIXED_POINT=True, **plan.sizes
-    )
+    given = (x, g, sums, unknown, per_unit, *plan.numbers, len(x))
+    launch(_table_gradient, (plan.blocks, len(levels)), given, {"FIXED_POINT": True} | plan.sizes, x)
     by_table = torch.empty_like(table)
     for level, scale in zip(levels, per_unit, strict=True):
         rows = slice(level.first, level.first + level.rows)

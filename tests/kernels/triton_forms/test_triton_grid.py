@@ -50,7 +50,7 @@ def points(count: int, axes: int) -> Tensor:
 @pytest.fixture(autouse=True)
 def calls(monkeypatch) -> list[str]:
     """The calls of the Triton form, so that a test knows that its numbers came from there."""
-    from posenc.kernels.triton import grid as triton_form
+    from posenc.kernels.triton_forms import grid as triton_form
 
     seen, compute = [], triton_form.interpolate
 
@@ -82,15 +82,19 @@ def test_values_and_gradients_of_table_and_coordinates(name, kind, calls):
 
 @pytest.mark.parametrize("name", ["2-D, dense and hashed", "3-D, tiny-cuda-nn"])
 def test_fixed_point_sums_have_the_same_gradients(name, deterministic):
-    (levels, axes), x = grid_of(name), points(19, grid_of(name)[1])
+    levels, axes = grid_of(name)
+    x = points(19, axes)
     for kind in ("smoothstep", "nearest"):
-        call = lambda table, x, kind=kind: interpolate(table, x, levels, kind)
+
+        def call(table, x, kind=kind):
+            return interpolate(table, x, levels, kind)
+
         agree(call, table_of(levels, 2), x)
         agree(call, table_of(levels, 1, torch.float64), x, tolerance=1e-12)
 
 
 def test_fixed_point_sums_do_not_depend_on_the_order(deterministic):
-    """A point's contributions are added in the order of the points, which the interpreter keeps; this order is reversed."""
+    """The interpreter adds contributions in the order of the points, which is reversed here."""
     levels, axes = grid_of("3-D, dense and hashed")
     x, g = points(400, axes), draw(400, len(levels), 2).float() * torch.logspace(-6, 6, 400)[:, None, None]
 
@@ -101,7 +105,11 @@ def test_fixed_point_sums_do_not_depend_on_the_order(deterministic):
         assert table.grad is not None
         return table.grad
 
-    forwards, again, reverse = gradient(torch.arange(400)), gradient(torch.arange(400)), gradient(torch.arange(399, -1, -1))
+    forwards, again, reverse = (
+        gradient(torch.arange(400)),
+        gradient(torch.arange(400)),
+        gradient(torch.arange(399, -1, -1)),
+    )
     assert torch.equal(forwards, again)
     assert torch.equal(forwards, reverse)
     torch.use_deterministic_algorithms(False)
@@ -150,7 +158,10 @@ def test_derivatives_of_both_orders_by_differences(kind):
     levels, axes = grid_of("2-D, one axis periodic")
     table, x = table_of(levels, 2, torch.float64).requires_grad_(), points(6, axes)[3:].requires_grad_()
     with kernel_form("triton"):
-        call = lambda table, x: interpolate(table, x, levels, kind)
+
+        def call(table, x):
+            return interpolate(table, x, levels, kind)
+
         assert torch.autograd.gradcheck(call, (table, x), fast_mode=True)
         assert torch.autograd.gradgradcheck(call, (table, x), fast_mode=True)
 
@@ -163,17 +174,23 @@ def test_second_derivatives_are_those_of_the_torch_form(monkeypatch):
         seen.append("plain")
         return plain(*given, **named)
 
-    from posenc.kernels.triton import grid as triton_form
+    from posenc.kernels.triton_forms import grid as triton_form
 
     monkeypatch.setattr(triton_form, "plain", noted)
-    call = lambda table, x: interpolate(table, x, levels, "smoothstep").sin()
+
+    def call(table, x):
+        return interpolate(table, x, levels, "smoothstep").sin()
+
     agree(call, table_of(levels, 2, torch.float64), points(9, axes), tolerance=1e-12, order=2)
     assert seen == ["plain", "plain"]  # of the first gradients, and of theirs
 
 
 def test_layouts_and_sizes_that_fill_no_block():
     levels, axes = grid_of("3-D, dense and hashed")
-    call = lambda table, x: interpolate(table, x, levels, "linear")
+
+    def call(table, x):
+        return interpolate(table, x, levels, "linear")
+
     agree(call, table_of(levels, 11)[:, ::2], points(24, axes).view(2, 4, 3, axes).transpose(0, 2))
     agree(call, table_of(levels, 17), points(3, axes)[1:].float())
     agree(call, table_of(levels, 1), points(3, axes)[1:2])
