@@ -150,15 +150,14 @@ def test_grouped_heads_and_a_scheme_with_learned_frequencies():
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_rotations_gathered_by_positions_on_several_axes(pairing, launches):
     table, axis_of = Rotation(numbers((7,), pairing), pairing), (0, 2, 1)
-    for shape in ((N, 3), (B, N, 3), (1, N, 3)):
+    for shape, back in (((N, 3), False), ((B, N, 3), True), ((1, N, 3), False)):
         index = torch.randint(7, shape, generator=torch.Generator().manual_seed(2))
-        for back in (False, True):
 
-            def call(x, index=index, back=back):
-                return rotate_by_table(x, table, index, axis_of, back=back).sin()
+        def call(x, index=index, back=back):
+            return rotate_by_table(x, table, index, axis_of, back=back).sin()
 
-            agree(call, draw(B, H, N, D + 2), tolerance=1e-14, order=2)
-    assert len(launches) == 3 * 2 * 4  # forward, gradient, and the gradients of both
+        agree(call, draw(B, H, N, D + 2), tolerance=1e-14, order=2 if back else 1)
+    assert len(launches) == 2 + 4 + 2  # forward and gradient, once with the gradients of both
     narrow = torch.tensor([[6, 0, 5]] * N, dtype=torch.uint8)
     with kernel_form("triton"):
         found = rotate_by_table(draw(B, H, N, D), table, narrow, axis_of)

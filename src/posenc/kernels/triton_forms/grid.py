@@ -11,8 +11,8 @@ rows of the corners in one of two ways:
 
 The deterministic way is taken if ``torch.are_deterministic_algorithms_enabled()``. The unit of its numbers is a power
 of two for each level and feature: 2^(e + b - 62), where the largest gradient is below 2^e, and 2^b is at least the
-number of points times corners, so that no sum overflows. With 2^18 points in 3-D the unit is 2^-40 of the largest
-gradient or less.
+number of points times corners, so that no sum overflows. With 2^18 points in 3-D the unit is at most 2^-39 of
+the largest gradient.
 
 Positions on the grid are computed in float64, as in the torch form. Second derivatives are those of the torch form.
 """
