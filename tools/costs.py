@@ -49,18 +49,21 @@ torch.compile and a copy.
 
 | kernel | used by | what it computes |
 |---|---|---|
-| rotation of pairs | every rotary scheme | one pass over q or k in any layout, with heads that are rotated in part; gradient of the vectors by the same kernel, of the angles by torch |
-| rotation from a table | `posenc.kernels.rotary_table`; no scheme yet | the rotation of a token, gathered by its integer positions on one or more axes; no gradient of the table |
-| rotation in place | `posenc.kernels.rotary.rotate_in_place`; no scheme yet | the same into the memory of the vectors; refused where a gradient is required |
-| grid interpolation | `DenseGrid`, `HashGrid`, `MultiResolutionGrid`, `KPlanes`, `TensoRF` | dense and hashed levels on up to seven axes; gradients of table and coordinates; second derivatives by torch |
+| rotation of pairs | every rotary scheme | one pass over q or k in any layout; the rest of a head is copied |
+| rotation from a table | no scheme yet: `rotate_by_table` | rotations gathered by integer positions on any axes |
+| rotation in place | no scheme yet: `rotate_in_place` | the same in the vectors' memory; refused with a gradient |
+| grid interpolation | `DenseGrid`, `HashGrid`, `MultiResolutionGrid`, `KPlanes`, `TensoRF` | dense and hashed levels |
 
-They are used for tensors on a CUDA device of capability 8.0 or more, if `triton` can be imported: it comes with torch's
-builds for CUDA on Linux. The torch forms are used on every other device, under `torch.func`, in forward-mode
-differentiation, and inside `torch.compile`, which makes its own kernels of them without a graph break. Results differ by
-rounding alone. With `torch.use_deterministic_algorithms(True)` the gradient of a grid's table is added in fixed-point
-numbers, so two calls give the same bits; without it, floats are added in any order. The
-unit of these numbers is at most 2^-39 of the largest gradient of the same level and feature for 2^18 points on three
-axes, and smaller for fewer points.
+Gradients of vectors, of a grid's table and of its coordinates are kernels too. Those of trained angles, and second
+derivatives on a grid, are computed by torch.
+
+The kernels are used for tensors on a CUDA device of capability 8.0 or more, if `triton` can be imported: it comes with
+torch's builds for CUDA on Linux. The torch forms are used on every other device, on grids of more than seven axes,
+under `torch.func`, in forward-mode differentiation, and inside `torch.compile`, which makes its own kernels of them
+without a graph break. Results differ by rounding alone. With `torch.use_deterministic_algorithms(True)` the gradient of
+a grid's table is added in fixed-point numbers, so two calls give the same bits; without it, floats are added in any
+order. The unit of these numbers is at most 2^-39 of the largest gradient of the same level and feature for 2^18 points
+on three axes, and smaller for fewer points.
 
 One switch turns the kernels off, for a block of code and its backward pass:
 

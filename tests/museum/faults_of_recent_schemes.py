@@ -26,7 +26,7 @@ class TokensAreCounted(Temperature):
 
 
 class PartialIsTakenForProportional(RoPE):
-    """A trap in ports of Gemma 4: the exponent counts the rotated channels alone, as GPT-NeoX's partial rotation does."""
+    """A trap in ports of Gemma 4: the exponent counts the rotated channels alone, as in a partial rotation."""
 
     caught_by = "definition.attention_equals_its_definition"
     examples = ({"head_dim": 8, "frequencies": proportional(4, share=0.5)},)

@@ -68,7 +68,7 @@ def kernel_form(form: KernelForm) -> Iterator[None]:
 
 def takes_triton(*tensors: Tensor) -> bool:
     """Return True if these tensors should be computed by the Triton form of a kernel."""
-    if not eager() or _FORM.get() == "torch" or not INSTALLED:
+    if not INSTALLED or not eager() or _FORM.get() == "torch":
         return False
     first = tensors[0].device
     ordinary = all(type(t) in (Tensor, torch.nn.Parameter) and not is_legacy_batchedtensor(t) for t in tensors)

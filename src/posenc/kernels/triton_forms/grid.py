@@ -64,7 +64,8 @@ class _Interpolate(torch.autograd.Function):
     def forward(ctx: Any, table: Tensor, x: Tensor, levels: tuple[Level, ...], interpolation: Interpolation) -> Tensor:
         ctx.save_for_backward(table, x)
         ctx.levels, ctx.interpolation = levels, interpolation
-        plan, out = _Plan.make(table, x, levels, interpolation), table.new_empty(len(x), len(levels), table.shape[1])
+        plan = ctx.plan = _Plan.make(table, x, levels, interpolation)
+        out = table.new_empty(len(x), len(levels), table.shape[1])
         given = (table, x, out, *plan.numbers, len(x))
         launch(_interpolate_levels, (plan.blocks, len(levels)), given, plan.sizes, x)
         return out
@@ -75,8 +76,7 @@ class _Interpolate(torch.autograd.Function):
         if torch.is_grad_enabled():
             plain_at_levels = functools.partial(plain, levels=ctx.levels, interpolation=ctx.interpolation)
             return (*differentiable_gradients(plain_at_levels, (table, x), g), None, None)
-        g, by_table, by_x = g.contiguous(), None, None
-        plan = _Plan.make(table, x, ctx.levels, ctx.interpolation)
+        g, by_table, by_x, plan = g.contiguous(), None, None, ctx.plan
         if ctx.needs_input_grad[0]:
             fixed = torch.are_deterministic_algorithms_enabled()
             by_table = (_fixed_point_gradient if fixed else _atomic_gradient)(table, x, g, ctx.levels, plan)
