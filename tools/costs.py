@@ -49,7 +49,7 @@ torch.compile and a copy.
 
 | kernel | used by | what it computes |
 |---|---|---|
-| rotation of pairs | every rotary scheme | one pass over q or k in any layout; the rest of a head is copied |
+| rotation of pairs | schemes that rotate pairs of channels | one pass over q or k, in any layout |
 | rotation from a table | no scheme yet: `rotate_by_table` | rotations gathered by integer positions on any axes |
 | rotation in place | no scheme yet: `rotate_in_place` | the same in the vectors' memory; refused with a gradient |
 | grid interpolation | `DenseGrid`, `HashGrid`, `MultiResolutionGrid`, `KPlanes`, `TensoRF` | dense and hashed levels |
