@@ -40,6 +40,7 @@ def rotations() -> Iterator[None]:
         yield rotate_by_table(
             x, by, torch.zeros(2, 5, 2, dtype=torch.long), [0, 1][: by.width // 2] * (pairs // 4 or 1)
         )
+        yield rotate_in_place(x, Rotation(by.cos_sin.double(), pairing))
         yield rotate(x.requires_grad_(), by, back=True).sum().backward()
 
 

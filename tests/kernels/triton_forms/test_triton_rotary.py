@@ -128,6 +128,17 @@ def test_sixteen_bit_vectors_are_rounded_once(pairing, dtype):
     assert torch.equal(rotary._plain_formula(x.float(), by, False), wide)  # the same bits: nothing is fused
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_sixteen_bit_vectors_meet_rotations_in_float64(dtype):
+    """Values are rounded to float32 first, as torch does; the interpreter casts float64 to bfloat16 as integers."""
+    for pairing in PAIRINGS:
+        x, by = draw(B, H, N, D + 2, dtype=dtype), Rotation(numbers((N,), pairing), pairing)
+        with kernel_form("triton"):
+            found = rotate(x, by)
+        assert found.dtype == dtype
+        torch.testing.assert_close(found.double(), rotate(x.double(), by), rtol=2**-7, atol=2**-7)
+
+
 def test_grouped_heads_and_a_scheme_with_learned_frequencies():
     from posenc import MixedRoPE, attention, grid
 

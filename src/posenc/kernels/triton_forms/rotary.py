@@ -125,6 +125,14 @@ def _launch(x: Tensor, by: Rotation, result: Tensor | None, back: bool, at: Gath
 
 
 @triton.jit
+def _narrow(value, kind: tl.constexpr):
+    """Round to a data type; from float64 to 16 bits by way of float32, as torch does."""
+    if kind.primitive_bitwidth < 32:
+        value = value.to(tl.float32)
+    return value.to(kind)
+
+
+@triton.jit
 def _rotate_pairs(
     x, out, table, index, axis_of, heads, tokens, pairs, width, rows,
     x_batch, x_head, x_token, x_channel, out_batch, out_head, out_token, out_channel,
@@ -153,19 +161,19 @@ def _rotate_pairs(
         sin = -sin
     x += batch * x_batch + head * x_head + token * x_token
     out += batch * out_batch + head * out_head + token * out_token
-    kind = out.dtype.element_ty
+    kind: tl.constexpr = out.dtype.element_ty
     if INTERLEAVED:  # neighboring channels are read and written together
         channel = tl.arange(0, 2 * PAIRS)[None, :]
         inside = valid & (channel < 2 * pairs)
         given = tl.load(x + channel * x_channel, mask=inside, other=0.0).to(WIDE)
         a, b = tl.split(tl.reshape(given, (ROWS, PAIRS, 2)))
         turned = tl.reshape(tl.join(a * cos - b * sin, b * cos + a * sin), (ROWS, 2 * PAIRS))
-        tl.store(out + channel * out_channel, turned.to(kind), mask=inside)
+        tl.store(out + channel * out_channel, _narrow(turned, kind), mask=inside)
     else:
         a = tl.load(x + pair * x_channel, mask=both, other=0.0).to(WIDE)
         b = tl.load(x + (pair + pairs) * x_channel, mask=both, other=0.0).to(WIDE)
-        tl.store(out + pair * out_channel, (a * cos - b * sin).to(kind), mask=both)
-        tl.store(out + (pair + pairs) * out_channel, (b * cos + a * sin).to(kind), mask=both)
+        tl.store(out + pair * out_channel, _narrow(a * cos - b * sin, kind), mask=both)
+        tl.store(out + (pair + pairs) * out_channel, _narrow(b * cos + a * sin, kind), mask=both)
     if REST > 0 and not IN_PLACE:
         channel = 2 * pairs + tl.arange(0, REST)[None, :]
         inside = valid & (channel < width)
