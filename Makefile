@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 TORCH_INDEX ?=
+TRITON ?= 3.9.0
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check
 # where tensors have shapes, and types are checked at run time; elsewhere wrong types are part of the tests
 SHAPED = posenc.positions,posenc.frequencies,posenc.scheme,posenc.schemes,posenc.kernels,posenc.attention,posenc.models,posenc.workbench.training,posenc.measure,posenc.contract
@@ -17,7 +18,7 @@ COVERED = $(if $(COVERAGE),--cov --cov-report=term:skip-covered --cov-fail-under
 # The tests start many processes, which would compile the whole package each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run quick fuzz test test-all test-shapes test-rest site-test cluster-test checks lint bench docs dist clean
+.PHONY: help run quick fuzz test test-all test-shapes test-rest site-test cluster-test kernel-test checks lint bench docs dist clean
 
 .DEFAULT_GOAL := run
 
@@ -58,6 +59,11 @@ site-test: $(VENV)/.test  ## build the site, follow its links, open it in a brow
 cluster-test: $(VENV)/.test  ## one study here, on two nodes of Ray and on two of SLURM: equal tables
 	$(VENV)/bin/python tests/cluster/compare.py
 
+# Triton lies beside the packages of the environment: where torch.compile finds it on a CPU, other tests compile
+# other code. Kernels run interpreted, and are compiled for CUDA devices that need not be there.
+kernel-test: $(VENV)/.triton  ## Triton's kernels against their torch forms, without a GPU: a minute or two
+	TRITON_INTERPRET=1 PYTHONPATH=$(abspath $(VENV))/triton $(VENV)/bin/pytest -n 2 --dist loadfile tests/kernels/triton_forms
+
 checks: lint  ## lint, types, generated files
 	$(PYRIGHT)
 
@@ -91,6 +97,10 @@ $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles --group docs
 	$(PIP) --constraint constraints.txt --no-deps timm torch-geometric  # torchvision and aiohttp, which they ask for, are not needed
 	touch $@ $(VENV)/.run
+
+$(VENV)/.triton: $(VENV)/.test
+	$(PIP) --no-deps --target $(VENV)/triton triton==$(TRITON)
+	touch $@
 
 clean:  ## remove the environment
 	rm -rf $(VENV)

@@ -37,7 +37,46 @@ time is compared, so the load of the machine cancels, but for some hundredths.
 
 ## Decoding in an adapted model of transformers
 
-{adapted}"""
+{adapted}
+{kernels}"""
+
+KERNELS_TEXT = """## Triton kernels on a GPU
+
+**Their speed has not been measured on a GPU yet.** Their values and gradients are compared with the torch forms in
+Triton's interpreter on a CPU, and they are compiled for CUDA devices of capability 8.0 and 9.0 (`make kernel-test`).
+They have not run on a GPU. `benchmarks/gpu/day.py` compares them there and times them next to the torch forms,
+torch.compile and a copy.
+
+| kernel | used by | what it computes |
+|---|---|---|
+| rotation of pairs | schemes that rotate pairs of channels | one pass over q or k, in any layout |
+| rotation from a table | no scheme yet: `rotate_by_table` | rotations gathered by integer positions on any axes |
+| rotation in place | no scheme yet: `rotate_in_place` | the same in the vectors' memory; refused with a gradient |
+| grid interpolation | `DenseGrid`, `HashGrid`, `MultiResolutionGrid`, `KPlanes`, `TensoRF` | dense and hashed levels |
+
+Gradients of vectors, of a grid's table and of its coordinates are kernels too. Those of trained angles, and second
+derivatives on a grid, are computed by torch.
+
+The kernels are used for tensors on a CUDA device of capability 8.0 or more, if `triton` can be imported: it comes with
+torch's builds for CUDA on Linux. The torch forms are used on every other device, on grids of more than seven axes,
+under `torch.func`, in forward-mode differentiation, and inside `torch.compile`, which makes its own kernels of them
+without a graph break. Results differ by rounding alone. With `torch.use_deterministic_algorithms(True)` the gradient of
+a grid's table is added in fixed-point numbers, so two calls give the same bits; without it, floats are added in any
+order. The unit of these numbers is at most 2^-39 of the largest gradient of the same level and feature for 2^18 points
+on three axes, and smaller for fewer points.
+
+One switch turns the kernels off, for a block of code and its backward pass:
+
+```python
+import torch
+from posenc import RoPE, attention, sequence
+from posenc.kernels.kernel_form import kernel_form
+
+q, k, v = torch.randn(3, 1, 4, 8, 16).unbind()
+with kernel_form("torch"):
+    out = attention(q, k, v, scheme=RoPE(16), q_pos=sequence(8))
+```
+"""
 
 ADAPTED_TEXT = """A Llama of {parameters:.0f} million random parameters with a cache of {context:,} tokens, one token at
 a time: the time of a forward with the scheme in its attention (`posenc.adapt.llama`) to that of the same model with
@@ -69,6 +108,7 @@ def page() -> str:
         context=stored["context"], tokens=stored["tokens"], **stored["aims"],
         table="\n".join([*head, *rows]) + "\n", date=provenance["date"][:10],
         adapted=ADAPTED_TEXT.format(rows=listed, **{key: adapted[key] for key in ("parameters", "context", "aim")}),
+        kernels=KERNELS_TEXT,
     )  # fmt: skip
 
 

@@ -54,11 +54,15 @@ class Step(NamedTuple):
 
 
 STEPS: Mapping[str, Step] = {
-    "correctness": Step(2, (), "encodings and batched training on the device against the CPU and single models"),
-    "speed": Step(2, (), "steps per second of single models and of batched training"),
+    "correctness": Step(
+        2, (), "kernels, encodings and batched training on the device, against the CPU and single models"
+    ),
+    "speed": Step(
+        3, (), "kernels next to their torch forms; steps per second of single models and of batched training"
+    ),
     "table1": Step(10, ("lst",), "Table 1 of arXiv 2406.08272: eight encodings, 600 epochs, 15 seeds"),
     "table-a2": Step(8, ("lst",), "Table A2 of arXiv 2406.08272: 20 standard deviations, 400 epochs, 15 seeds"),
-    "vision": Step(3, ("fashion_mnist", "caltech100"), "ViT and PVT on photographs, by encoding"),
+    "vision": Step(2, ("fashion_mnist", "caltech100"), "ViT and PVT on photographs, by encoding"),
 }
 
 
@@ -196,12 +200,14 @@ def population(chosen: argparse.Namespace, *words: str) -> int:
 
 
 def correctness(chosen: argparse.Namespace) -> int:
-    """Compare encodings on the device with the CPU, then batched training with single models."""
+    """Compare kernels and encodings on the device with the CPU, then batched training with single models."""
     sys.path.insert(0, str(GPU))
     import population as batched
 
+    import kernels
     from posenc.schemes import catalogue
 
+    of_kernels = kernels.differences(chosen.device)
     differences: dict[str, float] = {}
     left_out: dict[str, str] = {}
     for name, kind in catalogue().items():
@@ -213,9 +219,11 @@ def correctness(chosen: argparse.Namespace) -> int:
     labels = ("learned-0.2", "rope") if chosen.tiny else batched.TABLE_1
     losses = {label: batched.check(label, scale, chosen.device) for label in labels}
     wrong = [name for name, each in differences.items() if not each <= ALLOWED[name.rpartition(", ")[2]]]
+    wrong += [name for name, each in of_kernels.items() if not each["difference"] <= each["allowed"]]
     found = {"differences": differences, "left_out": left_out, "allowed": ALLOWED, "losses": losses, "wrong": wrong}
-    write(chosen, "correctness", found)
-    print(f"{len(differences) - len(wrong)} of {len(differences)} outputs agree; wrong: {', '.join(wrong) or 'none'}")
+    write(chosen, "correctness", found | {"kernels": of_kernels})
+    compared = len(differences) + len(of_kernels)
+    print(f"{compared - len(wrong)} of {compared} outputs agree; wrong: {', '.join(wrong) or 'none'}")
     return 1 if wrong or not differences else 0
 
 
@@ -278,7 +286,18 @@ def rows_difference(scheme: Any, device: str) -> float:
 
 
 def speed(chosen: argparse.Namespace) -> int:
-    return population(chosen, "--schemes", "learned-0.2", "--out", str(chosen.state / "speed.json"))
+    """Time the kernels, each case kept as soon as it is measured, then batched training."""
+    sys.path.insert(0, str(GPU))
+    import kernels
+
+    path = chosen.state / "speed.json"
+    of_kernels = kernels.speeds(
+        chosen.device, tiny=chosen.tiny, done=lambda found: write(chosen, "speed", {"kernels": found})
+    )
+    code = population(chosen, "--schemes", "learned-0.2", "--out", str(path))
+    of_training = json.loads(path.read_text()) if code == 0 else {}
+    path.write_text(json.dumps(of_training | {"kernels": of_kernels}, indent=1) + "\n")
+    return 1 if any("error" in each for each in of_kernels["cases"].values()) else code
 
 
 def table1(chosen: argparse.Namespace) -> int:

@@ -203,7 +203,12 @@ def test_the_day_on_a_gpu_is_rehearsed_in_slices_on_the_cpu(tmp_path, capfd):
     words = ["--state", str(state), "--data", str(tmp_path / "data"), "--device", "cpu", "--tiny"]
     assert day.main([*words, "--steps", "correctness", "speed"]) == 0
     assert capfd.readouterr().out.splitlines()[-1] == "nothing is left"
-    assert json.loads((state / "correctness.json").read_text())["wrong"] == []
+    correct, speed = (json.loads((state / f"{name}.json").read_text()) for name in ("correctness", "speed"))
+    assert correct["wrong"] == []
+    assert len(correct["kernels"]) > 50
+    assert len(speed["kernels"]["cases"]) == 10
+    assert speed["kernels"]["copy_gigabytes_per_second"] > 0
+    assert {"timed", "checked", "kernels"} <= set(speed)
     assert day.main(words) == 0  # the next slice leaves out what is done
     said = capfd.readouterr().out
     assert "correctness: " not in said
@@ -230,7 +235,7 @@ def test_a_slice_interrupts_a_step_and_the_next_one_continues_it(tmp_path, monke
     assert given == [("correctness", 120)]
     assert "correctness: out of its minutes after 2.0 of 2 min" in capsys.readouterr().out
     assert day.main([*words, "speed"]) == 0
-    assert given == [("correctness", 120), ("speed", 120)]
+    assert given == [("correctness", 120), ("speed", 180)]
     assert day.main(["--state", str(tmp_path), "--steps", "table1"]) == 0
     assert "table1 is left out: it needs lst in the folder of --data" in capsys.readouterr().out
     monkeypatch.setattr(day, "execute", lambda chosen, name, seconds: (30.0, "interrupted"))

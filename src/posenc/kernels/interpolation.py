@@ -32,6 +32,7 @@ from torch import Tensor
 
 from posenc.kernels.domain import Points
 from posenc.kernels.grid_levels import Level
+from posenc.kernels.kernel_form import takes_triton
 from posenc.kernels.linear import differentiable_gradients, eager
 from posenc.whole_numbers import are_whole
 
@@ -87,6 +88,11 @@ def interpolate(
     table: Float[Tensor, "rows F"], x: Float[Tensor, "*B P"], levels: Sequence[Level], interpolation: Interpolation
 ) -> Float[Tensor, "*B L F"]:
     """Compute ``y_l(x)`` for points x in [0, 1]^P, in the table's dtype, with at least float32 arithmetic."""
+    if takes_triton(table, x):
+        from posenc.kernels.triton_forms import grid as triton_form
+
+        if triton_form.fits(x, levels):
+            return triton_form.interpolate(table, x, levels, interpolation)
     if not _eager_on_cpu(table):
         return plain(table, x, levels, interpolation)
     flat = x.reshape(-1, x.shape[-1]).to(torch.float64)

@@ -27,6 +27,7 @@ from torch._C._functorch import is_legacy_batchedtensor, maybe_current_level
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
+from posenc.kernels.kernel_form import takes_triton
 from posenc.positions import Positions, readable
 from posenc.scheme import per_head
 
@@ -144,6 +145,10 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
             f"these angles are of {by.cos_sin.shape[-3]} positions, and there are {x.shape[-2]} tokens. Prepare one "
             "position per token."
         )
+    if takes_triton(x, by.cos_sin) and _broadcasts(x, by):
+        from posenc.kernels.triton_forms import rotary as triton_form
+
+        return triton_form.rotate(x, by, back=back)
     if x.shape[-1] > by.width:
         return torch.cat([rotate(x[..., : by.width], by, back=back), x[..., by.width :]], -1)
     if torch.compiler.is_compiling() or maybe_current_level() is not None or is_legacy_batchedtensor(x):
@@ -164,6 +169,33 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     return turned.addcmul_(y, torch.cat([cos, cos], -1)).to(x.dtype)
 
 
+def rotate_in_place(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
+    """Rotate ``x`` as ``rotate`` does and write the result into the memory of ``x``, which is returned.
+
+    Raises ValueError if a gradient is asked for, because a backward pass would read overwritten vectors, and if
+    several elements of ``x`` share their memory.
+    """
+    if torch.is_grad_enabled() and (x.requires_grad or by.cos_sin.requires_grad):
+        raise ValueError(
+            "rotate_in_place has no gradient, and these vectors or angles require one. Use rotate(x, by), or call it "
+            "under torch.no_grad()."
+        )
+    if any(size > 1 and step == 0 for size, step in zip(x.shape, x.stride(), strict=True)):
+        raise ValueError("rotate_in_place needs vectors with their own memory; these were expanded. Use x.clone().")
+    if takes_triton(x, by.cos_sin) and _broadcasts(x, by) and x.shape[-1] >= by.width:
+        from posenc.kernels.triton_forms import rotary as triton_form
+
+        return triton_form.rotate_in_place(x, by, back=back)
+    return x.copy_(rotate(x, by, back=back))
+
+
+def _broadcasts(x: Tensor, by: Rotation) -> bool:
+    """Return True if vectors ``(B, H, N, D)`` keep their shape when the rotations are applied."""
+    of_turns, of_x = by.cos_sin.shape[-3::-1], x.shape[-2::-1]
+    fits = len(of_turns) <= 3 and all(own in (1, whole) for own, whole in zip(of_turns, of_x, strict=False))
+    return x.dim() == 4 and fits
+
+
 def _plain_formula(x: Tensor, by: Rotation, back: bool) -> Tensor:
     wide = torch.promote_types(x.dtype, by.cos_sin.dtype)
     cos, sin = by.cos_sin.to(wide).unbind(by.axis)
@@ -181,10 +213,7 @@ def _needs_parts(x: Tensor, by: Rotation) -> bool:
     This holds for a large tensor on a CPU that needs more than one complex product, whose rotations broadcast to it,
     and if only ``x`` needs a gradient.
     """
-    if x.device.type != "cpu" or x.dim() != 4 or x.numel() < SEVERAL or forward_ad._current_level >= 0:
-        return False
-    of_turns, of_x = by.cos_sin.shape[-3::-1], x.shape[-2::-1]
-    if len(of_turns) > 3 or any(own not in (1, whole) for own, whole in zip(of_turns, of_x, strict=False)):
+    if x.device.type != "cpu" or x.numel() < SEVERAL or forward_ad._current_level >= 0 or not _broadcasts(x, by):
         return False
     if torch.is_grad_enabled() and by.cos_sin.requires_grad:
         return False

@@ -1,0 +1,46 @@
+"""Faults of encodings of 2022 to 2026, met in releases and in ports. Each differs from its base in a few lines."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch import Tensor
+
+from posenc.frequencies import proportional
+from posenc.kernels.domain import Points
+from posenc.positions import Positions
+from posenc.schemes.permutohedral_grid import PermutohedralGrid
+from posenc.schemes.rope import RoPE
+from posenc.schemes.temperature import Temperature
+
+
+class TokensAreCounted(Temperature):
+    """transformers 5.23, Llama 4 (read, not run): it counts the tokens of the cache, padding on the left among them."""
+
+    caught_by = "placement.the_order_of_tokens_does_not_matter"
+
+    def prepare(self, pos: Positions) -> Tensor:
+        counted = torch.arange(pos.count, device=pos.coords.device)[:, None]
+        return super().prepare(dataclasses.replace(pos, coords=counted.expand_as(pos.coords)))
+
+
+class PartialIsTakenForProportional(RoPE):
+    """A trap in ports of Gemma 4: the exponent counts the rotated channels alone, as in a partial rotation."""
+
+    caught_by = "definition.attention_equals_its_definition"
+    examples = ({"head_dim": 8, "frequencies": proportional(4, share=0.5)},)
+
+    def prepare(self, pos: Positions):
+        partial = torch.tensor([1.0, 10000 ** (-1 / 2), 0.0, 0.0], dtype=torch.float64)
+        return RoPE(self.head_dim, frequencies=partial).prepare(pos)
+
+
+class ShiftedInFloat32(PermutohedralGrid):
+    """github RaduAlexandru/permutohedral_encoding: a shift of 10 over a cell of 1e-4 leaves float32 no digits."""
+
+    caught_by = "definition.embedding_equals_its_definition"
+    examples = ({"axes": 2, "scales": (1e-4,), "table_size": 32},)
+
+    def embed(self, where: Points) -> Tensor:
+        return super().embed(where._replace(unit=where.unit.float()))
