@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import csv_rows, read_text
 from posenc.workbench.tasks import simulated_brain
 
@@ -64,7 +65,7 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(by_name[name] for name in names)
     if len(lines) != len(names):
         raise ValueError(
-            f"{path} has {len(lines)} lines; one per parcel is needed, {len(names)}, in the order of the atlas, or a "
+            f"{path} has {count_of(len(lines), 'lines')}; one per parcel is needed, {len(names)}, in the order of the atlas, or a "
             "table with the columns name and network."
         )
     if not all(re.fullmatch(r"\d+", line) for line in lines):
