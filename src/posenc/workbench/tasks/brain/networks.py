@@ -65,8 +65,8 @@ def read_networks(path: Path, names: Sequence[str]) -> tuple[str, ...]:
         return tuple(by_name[name] for name in names)
     if len(lines) != len(names):
         raise ValueError(
-            f"{path} has {count_of(len(lines), 'lines')}; one per parcel is needed, {len(names)}, in the order of the atlas, or a "
-            "table with the columns name and network."
+            f"{path} has {count_of(len(lines), 'lines')}; one per parcel is needed, {len(names)}, in the order of the "
+            "atlas, or a table with the columns name and network."
         )
     if not all(re.fullmatch(r"\d+", line) for line in lines):
         return tuple(lines)
