@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import torch
@@ -11,6 +12,8 @@ from posenc.workbench.training.loop import Fit, TrainingConfig
 STEPS, MOST_STEPS, ENOUGH_SECONDS = 2, 20, 0.1
 """Steps that are timed, after one that warms up: at least; and at most, until they have taken this time. Two steps of a
 small model take a few milliseconds, too few to tell what thousands take on a machine that does other work too."""
+LONG_SECONDS = 3.0
+"""Time of the first step from which it is the estimate itself, and is printed, because a user waits for it."""
 
 
 def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> float:
@@ -27,7 +30,7 @@ def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> f
     threads, clock = torch.get_num_threads(), time.process_time if device == "cpu" else time.perf_counter
     torch.set_num_threads(1)
     try:
-        began, spent, step = 0.0, 0.0, 0
+        began, spent, step = clock(), 0.0, 0
         for step in range(MOST_STEPS + 1):
             if step == 1:  # step 0 warms up
                 began = clock()
@@ -36,6 +39,10 @@ def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> f
             loss.backward()
             float(loss.detach())  # this waits for another device
             spent = clock() - began
+            if step == 0 and spent >= LONG_SECONDS:
+                print(f"Estimating the time: one step takes {spent:.0f} s here.", file=sys.stderr, flush=True)
+                step = 1
+                break
             if step >= STEPS and spent >= ENOUGH_SECONDS:
                 break
         each = spent / step
