@@ -43,7 +43,7 @@ test: lint  ## set up, pass the default tests: about 6 minutes on two cores
 	wait $$types || status=1; echo "pyright:"; cat $(VENV)/.pyright.txt; exit $$status
 
 test-all: COVERAGE = 1
-test-all: test test-shapes test-rest  ## set up, pass every test: about 23 minutes on two cores
+test-all: test test-shapes test-rest site-test  ## set up, pass every test of this machine: about 40 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
 test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check
