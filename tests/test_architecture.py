@@ -53,7 +53,7 @@ LAYERS = (
         "workbench.files.network_disk",
         "workbench.request_checks",
     ),
-    ("workbench.dataset_record", "workbench.setting_errors"),
+    ("workbench.dataset_record", "workbench.setting_errors", "workbench.counted_nouns"),
     ("workbench.files.user_files", "workbench.files.output_files"),
     ("workbench.files.array_files",),
     ("workbench.data",),

@@ -55,6 +55,9 @@ def test_show_prints_formula_claims_picture_and_citation(capsys: pytest.CaptureF
 def test_show_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "rope.html"
     assert run("show", "RoPE", "--out", str(page)) == 0
+    assert f"--out {page.name}" in page.read_text(encoding="utf-8"), (
+        "the command names the file, not its temporary name"
+    )
     html = page.read_text()
     for words in ("theta_i = base", "Logit by distance", "class RoPE(Scheme)", "su2021roformer", "<pre"):
         assert words in html

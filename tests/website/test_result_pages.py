@@ -67,7 +67,7 @@ def test_every_page_has_todays_shell(pages: dict[str, str]) -> None:
         assert shell.tables == shell.heads == shell.boxes > 0, name  # a script makes them sort, and copies them as CSV
         assert "makeSortable(table)" in text, name
         assert '"Copy as CSV"' in text, name
-        assert "Run it again: <code>posenc run " in text.partition("<main")[0], name
+        assert re.search("Run it again: <code>posenc (run|show) [^.]", text.partition("<main")[0]), name
         assert 'class="picture' not in text, name
 
 
@@ -80,7 +80,7 @@ def test_committed_pages_have_the_shell_too_and_are_small() -> None:
     for path in RESULTS.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert len(text.encode()) <= LARGEST, path.name
-        assert "Run it again: <code>posenc run " in text.partition("<main")[0], path.name
+        assert re.search("Run it again: <code>posenc (run|show) [^.]", text.partition("<main")[0]), path.name
         assert '"Copy as CSV"' in text, path.name
         assert in_shell(text).partition("<main")[2].partition("<script>")[0] in text, path.name
 

@@ -62,11 +62,11 @@ of them), and the last picture is drawn from stored measurements.
 import matplotlib.pyplot as plt
 
 measured = {  # engine: seconds until the first run starts, seconds per run after that
-    "this process": (0.2538, 0.0992),
-    "local, 2 workers": (7.7759, 0.0774),
-    "private Ray, 2 CPUs": (32.6749, 0.0783),
-    "SLURM, 20 runs a job": (10.4604, 0.1615),
-    "SLURM, 1 run a job": (7.4033, 1.7328),
+    "this process": (0.0486, 0.0972),
+    "local, 2 workers": (9.037, 0.0731),
+    "private Ray, 2 CPUs": (20.7574, 0.0697),
+    "SLURM, 20 runs a job": (8.8387, 0.145),
+    "SLURM, 1 run a job": (11.5167, 2.1076),
 }
 figure, axes = plt.subplots(1, 2, figsize=(10, 2.8), layout="constrained", sharey=True)
 for axis, column, title in ((axes[0], 0, "Until the first run starts"), (axes[1], 1, "Then, for each run")):

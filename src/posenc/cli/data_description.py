@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from posenc.workbench.dataset_record import count_of
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.request_checks import READING_OPTIONS
 
 if TYPE_CHECKING:

@@ -87,7 +87,7 @@ def show(
         if out.suffix in FIGURE_ENDINGS:
             write_logit_figure(partial, {call.scheme: call}, distances)
         else:
-            write_scheme_page(partial, call, distances)
+            write_scheme_page(partial, call, distances, out.name)
 
     write_outputs([(out, write)], force=force, option="--out")
     print(out)

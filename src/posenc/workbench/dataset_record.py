@@ -22,8 +22,6 @@ SPLITS: Mapping[SplitPhrase, str] = {
     "seed": "training, validation and test drawn by the seed of a run",
 }
 """Ways to divide the items of each class."""
-SINGULAR: Mapping[str, str] = {"series": "series", "classes": "class", "vertices": "vertex"}
-"""Nouns in the plural whose singular is more than an s shorter."""
 GENERATED = "generated"
 """Kind of data that a generator draws. Its digest is that of the generator's settings; the draw belongs to the seed."""
 
@@ -129,11 +127,6 @@ def generated(name: str, options: Mapping[str, Any], parts: tuple[Part, ...] = (
     return DatasetRecord(
         kind=GENERATED, name=name, digest=digest_of([name, dict(options)]), parts=parts, options=dict(options)
     )
-
-
-def count_of(n: int, nouns: str) -> str:
-    """Format a count with a noun in the plural, as stored units are: "1 recording", "76,014 tokens", "1 series"."""
-    return f"{n:,} {SINGULAR.get(nouns, nouns.removesuffix('s')) if n == 1 else nouns}"
 
 
 def label_of(row: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ def gather(device: str = "cpu") -> dict[str, Any]:
         Mapping with the keys "command", "commit", "dirty", "versions", "machine", "device" and "date". "commit" and
         "dirty" are None if the package does not run from a git checkout.
     """
-    commit, dirty = _state_of_package()
+    commit, dirty = git_state(Path(__file__).parent)
     return {
         "command": command(),
         "commit": commit,
@@ -48,12 +47,6 @@ def command() -> str:
     program, spec = Path(sys.argv[0]).name or "python", getattr(sys.modules.get("__main__"), "__spec__", None)
     start = ["python", "-m", spec.parent] if program == "__main__.py" and spec else [program]
     return shlex.join([*start, *sys.argv[1:]])
-
-
-@cache
-def _state_of_package() -> tuple[str | None, bool | None]:
-    """Commit of the code that this process has imported, asked once: git takes longer than to store a small result."""
-    return git_state(Path(__file__).parent)
 
 
 def git_state(folder: Path) -> tuple[str | None, bool | None]:
@@ -90,7 +83,6 @@ def _git(folder: Path, *arguments: str) -> str:
     return answer.stdout.strip()
 
 
-@cache
 def _versions(*packages: str) -> dict[str, str | None]:
     versions: dict[str, str | None] = {}
     for package in packages:
@@ -113,7 +105,6 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-@cache
 def _cpu_model() -> str:
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():

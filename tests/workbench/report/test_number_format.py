@@ -2,7 +2,8 @@
 
 import pytest
 
-from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
+from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.report import data_panel
 
 pytestmark = pytest.mark.bare

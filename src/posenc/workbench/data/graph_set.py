@@ -10,7 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
+from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.dataset_record import DatasetRecord, Part
 
 Answer = Literal["class of a graph", "value of a graph", "class of a node", "value of a node"]
 """Subject of the answers. It is a stored name."""

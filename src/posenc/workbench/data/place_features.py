@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.place_coordinates import listed
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
 from posenc.workbench.data.table_cells import Cells, numbers_of
-from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import UserFileError
 
 MOST_CATEGORIES = 30

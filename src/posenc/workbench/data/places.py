@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates
 from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
 from posenc.workbench.data.table_cells import Cells, TableNoun, has_numbers, numbers_of, refuse_repeated_names
-from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import UserFileError
 
 NOUN = TableNoun(

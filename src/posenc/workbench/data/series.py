@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.frequencies import LENGTHS
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import read_times
 from posenc.workbench.data.table_cells import (
@@ -26,7 +27,7 @@ from posenc.workbench.data.table_cells import (
     refuse_missing_header,
     refuse_repeated_names,
 )
-from posenc.workbench.dataset_record import DatasetRecord, Part, count_of
+from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import UserFileError
 
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from posenc.frequencies import LENGTHS
 from posenc.timestamps import times
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.reading_options import TimeUnit
-from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import UserFileError, number, short
 
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat"})

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.series_times import MISSING, is_number
-from posenc.workbench.dataset_record import count_of
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,

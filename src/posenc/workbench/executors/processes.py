@@ -375,10 +375,12 @@ def serve(pipe: Connection, store_root: Path, parent: int, codes: Mapping[str, s
 
     torch.set_num_threads(1)
     own_scheme.add_codes(codes)
+    store: Store | None = None  # One for all runs, which asks once for the provenance of this process.
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while (spec := pipe.recv()) is not None:
             try:
-                answer = "ended" if execute_unless_locked(spec, Store(store_root), pipe.send) else "locked"
+                store = store or Store(store_root)
+                answer = "ended" if execute_unless_locked(spec, store, pipe.send) else "locked"
             except StoreError as trouble:
                 answer = StoreError(str(trouble))  # without its cause, which pickle may refuse
             pipe.send(answer)

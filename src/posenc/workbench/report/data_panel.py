@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from posenc.workbench.dataset_record import GENERATED, SHORT, DatasetRecord, Part, count_of
+from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.dataset_record import GENERATED, SHORT, DatasetRecord, Part
 from posenc.workbench.report.number_format import capitalize, join_words
 from posenc.workbench.report.page import Block, Panel, Table, Text
 

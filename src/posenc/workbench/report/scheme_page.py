@@ -37,13 +37,14 @@ LOGIT, DISTANCE = "logit", "distance, key position − query position"
 LOGIT_NOTE = "Query and key are equal vectors. Keys lie along the first axis. Learned parameters are untrained."
 
 
-def write_scheme_page(path: Path, call: Specification, distances: int | None = None) -> Path:
+def write_scheme_page(path: Path, call: Specification, distances: int | None = None, name: str = "") -> Path:
     """Write the page of a scheme.
 
     Args:
         path: The HTML file.
         call: The call of the scheme that the plots show.
         distances: Largest distance of the plot of logits; None for that of ``reachable_distance``.
+        name: Name of the file in the command on the page, if the file gets it later; "" for that of ``path``.
 
     Returns:
         The path of the file.
@@ -69,7 +70,7 @@ def write_scheme_page(path: Path, call: Specification, distances: int | None = N
         Panel("Code", (Preformatted(inspect.getsource(module)),)),
         Panel("Citation", (Preformatted(kind.cite.strip() or "This scheme has no paper of its own."),)),
     ]
-    footer = f'posenc show "{call_text(call)}" --out {path.name}{_option(distances)}'
+    footer = f'posenc show "{call_text(call)}" --out {name or path.name}{_option(distances)}'
     return write_page(path, title=kind.__name__, lead=summary, panels=panels, footer=footer)
 
 

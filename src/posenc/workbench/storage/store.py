@@ -91,6 +91,7 @@ class Store:
 
     def __init__(self, root: Path | str, create: bool = True) -> None:
         self.root = Path(root)
+        self._origins: dict[str, Row] = {}
         with self._sentences():
             content = format_content(self.root, create)
         refuse_format(self.root, content)
@@ -216,9 +217,15 @@ class Store:
             StoreError: The disk is full or read-only. Earlier results and the checkpoint remain.
         """
         if not self.finished(spec.identity):
-            origin = origin or provenance.gather(timing.get("device", "cpu"))
+            origin = origin or self._origin(timing.get("device", "cpu"))
             self.add(spec, result, timing | {"finished_at": provenance.now()}, origin, code=code)
         shutil.rmtree(self.root / "work" / spec.identity, ignore_errors=True)
+
+    def _origin(self, device: str) -> Row:
+        """Provenance of this process. What it takes to ask git and the packages, 40 ms, is spent once."""
+        if device not in self._origins:
+            self._origins[device] = provenance.gather(device)
+        return self._origins[device] | {"date": provenance.now()}
 
     def add(
         self,

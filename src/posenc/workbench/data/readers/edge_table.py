@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.graph_set import GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord, count_of
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import (
     UserFileError,
     csv_lines,

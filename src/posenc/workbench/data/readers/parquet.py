@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.documents import Documents, text_record
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.parquet_table import opened_parquet
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord, count_of
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files import user_files
 from posenc.workbench.files.user_files import UserFileError
 

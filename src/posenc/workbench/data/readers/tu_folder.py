@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.graph_set import Answer, GraphSet, colored, graph_record, numbered, undirected
 from posenc.workbench.data.number_lines import NumberLines, read_lines, read_numbers
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.dataset_record import DatasetRecord, count_of
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
 
 FORM = "TU folder of graphs"

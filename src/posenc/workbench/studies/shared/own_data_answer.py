@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from posenc.measure.budget_comparison import BudgetComparison, Reason
-from posenc.workbench.dataset_record import count_of
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies import Request

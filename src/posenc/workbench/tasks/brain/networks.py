@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from posenc.workbench.dataset_record import count_of
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.files.user_files import csv_rows, read_text
 from posenc.workbench.tasks import simulated_brain
 
