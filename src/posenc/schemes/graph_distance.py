@@ -101,11 +101,6 @@ class GraphDistance(PairScheme):
                 f"GraphDistance needs heads >= 1, max_distance from 1 to {FARTHEST}, nodes >= 1 and edge_types >= 0; "
                 f"got {heads=}, {max_distance=}, {nodes=}, {edge_types=}."
             )
-        if isinstance(edges, int):
-            raise ValueError(
-                f"GraphDistance takes the edges of one graph after the heads, or none; got {edges}. Write "
-                f"max_distance={edges}, or nodes={edges}."
-            )
         if edges is not None and edge_types:
             raise ValueError(
                 "types of edges are read from the graphs of a batch, and `edges` has none. Leave `edges` out, and make "

@@ -217,14 +217,13 @@ class Store:
             StoreError: The disk is full or read-only. Earlier results and the checkpoint remain.
         """
         if not self.finished(spec.identity):
-            origin = origin or self._origin(timing.get("device", "cpu"))
-            self.add(spec, result, timing | {"finished_at": provenance.now()}, origin, code=code)
+            finished = timing | {"finished_at": provenance.now()}
+            self.add(spec, result, finished, origin or self._origin(timing.get("device", "cpu")), code=code)
         shutil.rmtree(self.root / "work" / spec.identity, ignore_errors=True)
 
     def _origin(self, device: str) -> Row:
         """Provenance of this process. What it takes to ask git and the packages, 40 ms, is spent once."""
-        if device not in self._origins:
-            self._origins[device] = provenance.gather(device)
+        self._origins[device] = self._origins.get(device) or provenance.gather(device)
         return self._origins[device] | {"date": provenance.now()}
 
     def add(
