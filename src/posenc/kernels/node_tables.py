@@ -65,13 +65,13 @@ def one_graph(edges: Any, nodes: int | None) -> tuple[tuple[tuple[int, int], ...
     """
     if edges is None:
         return (), None
-    with torch.device("cpu"):  # also while a module is built on the meta device
-        if isinstance(edges, int):
+    if isinstance(edges, int):
         raise ValueError(
-            f"this scheme takes the edges of one graph in this place, or none; got {edges}. Write max_distance={edges}, or "
-            f"nodes={edges}."
+            f"this scheme takes the edges of one graph in this place, or none; got {edges}. Write "
+            f"max_distance={edges}, or nodes={edges}."
         )
-    one = as_graph(edges, nodes=nodes, layout=None if isinstance(edges, Graph) else "pairs")
+    with torch.device("cpu"):  # also while a module is built on the meta device
+        one = as_graph(edges, nodes=nodes, layout=None if isinstance(edges, Graph) else "pairs")
         return tuple((a, b) for a, b in one.edge_index.T.tolist()), torch.from_numpy(hops(one))
 
 
