@@ -125,6 +125,7 @@ def test_a_stranger_knows_an_encoding_and_has_its_code_within_five_clicks(site: 
         page.get_by_role("main").get_by_role("link", name=name).first.click()
     code = page.locator("#code pre").first
     assert code.inner_text().startswith("from posenc import KERPLELog")
+    page.locator("#code .copybtn").wait_for(state="attached")  # A script adds it when the page is loaded.
     assert page.locator("#code .copybtn").count() == 1
     assert len(steps) <= 5
     page.go_back()
