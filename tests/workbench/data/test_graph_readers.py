@@ -107,6 +107,22 @@ def test_a_fault_of_a_folder_is_one_sentence_with_file_and_line(changes, sentenc
         read(tu(tmp_path / "X", **changes), "graphs", ReadingOptions())
 
 
+def test_values_in_the_place_of_classes_are_refused(tmp_path: Path) -> None:
+    count = 12
+    indicator = "".join(f"{1 + node // 2}\n" for node in range(2 * count))
+    edges = "".join(f"{2 * each + 1}, {2 * each + 2}\n" for each in range(count))
+    values = "".join(f"{0.1 * each:.2f}\n" for each in range(count))
+    extra = {"node_labels": None, "node_attributes": None}
+    folder = tu(tmp_path / "X", A=edges, graph_indicator=indicator, graph_labels=values, **extra)
+    with pytest.raises(ValueError, match=r"has 12 different classes for 12 graphs.*X_graph_attributes\.txt"):
+        read(folder, "graphs", ReadingOptions())
+
+
+def test_weights_of_edges_are_said_not_to_be_read(tmp_path: Path) -> None:
+    path, options = tables(tmp_path, "source,target,weight\na,b,2\nb,c,3\n", "name,label\na,x\nb,y\nc,x\n")
+    assert "Not read, because edges are equal here: weight." in read(path, "graphs", options).left_out
+
+
 def test_one_graph_with_classes_of_its_nodes(tmp_path: Path) -> None:
     nodes = "name,age,label,town\na,1,x,here\nb,2,y,here\nc,3,,there\nlone,4,x,there\n"
     path, options = tables(tmp_path, "source,target\na,b\nb,c\nc,d\n", nodes)

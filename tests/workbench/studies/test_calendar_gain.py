@@ -91,3 +91,10 @@ def test_without_a_fitting_period_the_page_says_so() -> None:
         "visits": "No period of the calendar fits the training part for visits, so none is told."
     }
     assert not calendar_sentences(page({"visits": rest}), compared(data)), "a request without the calendar"
+
+
+def test_the_calendar_is_not_said_to_help_where_the_true_time_was_not_run() -> None:
+    some = {variant: seeds for variant, seeds in CALENDAR_BETTER.items() if variant != "time-rows"}
+    answer = STUDY.headline(page({PERIODS: some}))
+    assert "whether the calendar helps cannot be told without runs of time-rows" in answer
+    assert "the calendar helps." not in answer

@@ -165,6 +165,21 @@ def test_a_difference_that_lasts_is_stated_with_its_interval(store) -> None:
     assert "cannot be told" not in " ".join((headline, *details))
 
 
+def test_baselines_that_are_ahead_of_every_trained_encoding_are_named(store) -> None:
+    """A page called index-rows the best at 0.316, and boosting, which it drew, had 0.047."""
+    specs = fill(store, {"nope": (0.62, 0.60), "rope": (0.93, 0.91)}, test=400)
+    for label, score in (("boosting", 0.97), ("mean", 0.5)):
+        plain = {name: value for name, value in settings(STEPS, test=400).items() if name != "training"}
+        spec = TRAIN.spec(
+            study="toy", preset="quick", condition=MAIN, variant=label, seed=0, settings=plain | {"row": label}
+        )
+        store.finish(spec, RunResult(metrics={"accuracy": score}), {"seconds": 1.0}, ORIGIN)
+        specs.append(spec)
+    headline, *_ = toy_study().answer(page_data(toy_study(), store, specs))
+    assert headline.startswith("Best: rope, accuracy 0.930")
+    assert headline.endswith("The baseline boosting 0.970 has a higher mean than every trained encoding.")
+
+
 def test_a_lead_that_shrinks_with_training_names_the_command_and_its_time(store) -> None:
     specs = fill(store, {"nope": (0.85, 0.65), "rope": (0.92, 0.91)}, test=400)
     study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: ())

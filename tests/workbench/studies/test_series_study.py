@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from posenc import cli
+from posenc.frequencies import periods
 from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.series import STUDY, settings
+from posenc.workbench.studies.series import STUDY, settings, variants
 from posenc.workbench.studies.series.execute import SeriesModel
 from posenc.workbench.studies.series.stored_series import scales_of
 from posenc.workbench.tasks.series import TimeScales
@@ -29,6 +30,19 @@ OWN = {"context": 6, "horizon": 2, "epochs": 2}
 def planned(store: Store, variant: str, **options: Any) -> dict[str, Any]:
     request = Request(**{"preset": "quick", "schemes": [variant], "seeds": [0], "changes": SMALL} | options)
     return {spec.condition: spec for spec in STUDY.plan(request, store) if spec.variant == variant}
+
+
+def test_periods_of_a_written_scheme_are_physical_in_any_unit(tmp_path: Path) -> None:
+    """Times are counted in shortest gaps; a day in hours was read as a day in gaps, 24 times 15 minutes."""
+    spec = planned(Store(tmp_path), "time-rotation")["periods"]
+    config, scales, found = STUDY.presets["quick"].model, scales_of(spec.settings), []
+    for text in ("'day', unit='hour'", "24, unit='hour'", f"'day', unit={scales.shortest!r}", "'day'"):
+        chosen = variants.variant(f"RoPE(frequencies=periods({text}, harmonics=8))", config, 16, scales)
+        assert chosen is not None
+        stated = dict(chosen.options["frequencies"]["options"])
+        found.append(periods(*stated.pop("names"), **stated).numpy())
+    wanted = 2 * np.pi * np.arange(1, 9) * scales.shortest / 86400
+    assert all(np.allclose(each, wanted) for each in found)
 
 
 def readings(folder: Path, name: str = "readings.csv") -> Path:

@@ -95,6 +95,8 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
         raise UserFileError(f"{path} names the columns {', '.join(names)}. Name those of the nodes source and target.")
     ends = [tuple(row[names.index(column)].strip() for column in pair) for _, row in rows]
     listed, classes, attributes, notes = _nodes(labels)
+    if unread := [name for name in names if name not in pair]:
+        notes.append(f"Not read, because edges are equal here: {', '.join(unread)}.")
     nodes = dict.fromkeys((*listed, *(name for end in ends for name in end)))
     if "" in nodes:
         line = next(line for (line, _), end in zip(rows, ends, strict=True) if "" in end)

@@ -25,6 +25,8 @@ KIND = "graphs"
 OPTIONS: tuple[str, ...] = ()
 EDGES, INDICATOR = "_A.txt", "_graph_indicator.txt"
 LABELS, VALUES = "_graph_labels.txt", "_graph_attributes.txt"
+FEW_GRAPHS = 10
+"""Graphs up to which each may have a class of its own."""
 NODE_LABELS, NODE_ATTRIBUTES = "_node_labels.txt", "_node_attributes.txt"
 READ = (EDGES, INDICATOR, LABELS, VALUES, NODE_LABELS, NODE_ATTRIBUTES)
 WANTED = "a text file of a TU folder"
@@ -161,6 +163,11 @@ def _answers(
         notes.append(f"Left out: {count_of(without, 'graphs')} without nodes, first graph {missing:,}.")
     if labels.exists():
         numbers, classes = numbered([texts[each - 1].strip() for each in present.tolist()])
+        if len(present) >= FEW_GRAPHS and len(classes) > len(present) / 2:
+            raise UserFileError(
+                f"{labels} has {len(classes):,} different classes for {count_of(len(present), 'graphs')}, as values to "
+                f"predict have. Name a file of such values {values.name}."
+            )
         return "class of a graph", numbers, classes, notes
     return "value of a graph", predicted[present - 1].astype(np.float32), (), notes
 

@@ -44,6 +44,8 @@ def _sentences(data: PageData, each: SeriesCondition, score: ComparedScore) -> s
     words = {word for word, _ in gaps.values()}
     answer = "the calendar does not help" if HIGHER in words else "a gain from the calendar is not shown"
     answer = "the calendar helps" if words == {LOWER} else answer
+    if words == {LOWER} and (missing := [other for other in OTHERS if other not in gaps]):
+        answer = f"whether the calendar helps cannot be told without runs of {join_words(missing)}"
     compared_with = join_words([f"{word} {other} ({size})" for other, (word, size) in gaps.items()])
     return f"{capitalize(f'{score.where}, {answer}')}. The {score.name} of {CALENDAR} is {compared_with}."
 

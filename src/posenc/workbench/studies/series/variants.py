@@ -14,6 +14,7 @@ table of whole positions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -106,7 +107,9 @@ def variant(label: str, config: SeriesConfig, readings: int, scales: TimeScales)
         made = _of_scheme(parsed, view, config, readings)
     except ValueError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
-    return made
+    if made.view == "index":
+        return made
+    return msgspec.structs.replace(made, options=_in_gaps(made.options, scales.shortest))
 
 
 def _own(label: str, head_dim: int, readings: int, scales: TimeScales) -> SeriesVariant:
@@ -140,6 +143,22 @@ def _calendar(scales: TimeScales, harmonics: int) -> list[float]:
         return []
     made = periods(*scales.periods, unit=scales.shortest, harmonics=harmonics)  # type: ignore[arg-type]  # names of Period, stored as text
     return made.view(len(scales.periods), harmonics).T.flatten().tolist()
+
+
+def _in_gaps(options: Any, shortest: float) -> Any:
+    """Options with each schedule of periods in the unit in which times are counted, the shortest gap in seconds."""
+    if isinstance(options, list):
+        return [_in_gaps(each, shortest) for each in options]
+    if not isinstance(options, dict):
+        return options
+    if options.get("schedule") != "periods":
+        return {name: _in_gaps(each, shortest) for name, each in options.items()}
+    stated = options["options"]
+    seconds = float(periods("second", unit=stated.get("unit", "second"))[0]) / (2 * math.pi)
+    if math.isclose(seconds, shortest, rel_tol=1e-9):
+        return options
+    names = [each if isinstance(each, str) else each * seconds / shortest for each in stated["names"]]
+    return options | {"options": stated | {"names": names, "unit": shortest}}
 
 
 def _of_scheme(parsed: scheme_text.Specification, view: str, config: SeriesConfig, readings: int) -> SeriesVariant:

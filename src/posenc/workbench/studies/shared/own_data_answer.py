@@ -130,18 +130,33 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     heading = f"Best {score.where}".strip()
     size = f"{score.name} {number(variants.mean(first), score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
+    ahead = _baselines_ahead(variants, first)
     if not others:
-        return f"{heading}: {UNDECIDED}, because {first} is the only trained variant with results ({size})."
+        return f"{heading}: {UNDECIDED}, because {first} is the only trained variant with results ({size}).{ahead}"
     made = [(label, variants.compare(first, label)) for label in others]
     undecided = {label: each for label, each in made if each is None or not each.stated}
     if not undecided:
         second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
-        return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}."
+        return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}.{ahead}"
     reasons = _by_reason(score, undecided.items())
     tied = [first, *(label for label in others if variants.mean(label) == variants.mean(first))]
     has = f"{', '.join(tied[:-1])} and {tied[-1]} have" if len(tied) > 1 else f"{first} has"
     lead = f"Of the trained encodings {has} the {_extreme(score)} {size}."
-    return f"{heading}: {UNDECIDED}. {lead} {first} is not shown to be better than {reasons}."
+    return f"{heading}: {UNDECIDED}. {lead} {first} is not shown to be better than {reasons}.{ahead}"
+
+
+def _baselines_ahead(variants: ComparedVariants, first: str) -> str:
+    """Sentence on the baselines without a training whose mean is better than that of the best trained variant."""
+    score, sign = variants.score, 1 if variants.score.higher else -1
+    known = [label for label in variants.untrained if label in variants.scores and label not in variants.score.controls]
+    ahead = [label for label in known if sign * (variants.mean(label) - variants.mean(first)) > 0]
+    if not ahead:
+        return ""
+    ahead.sort(key=lambda label: -sign * variants.mean(label))
+    listed = ", ".join(f"{label} {number(variants.mean(label), score.digits)}{score.ending}" for label in ahead)
+    word, has = ("higher", "has") if score.higher else ("lower", "has")
+    nouns = "baseline" if len(ahead) == 1 else "baselines"
+    return f" The {nouns} {listed} {has if len(ahead) == 1 else 'have'} a {word} mean than every trained encoding."
 
 
 def _extreme(score: ComparedScore) -> str:
