@@ -394,3 +394,17 @@ def test_many_small_graphs_cost_as_much_each_as_few(monkeypatch):
     monkeypatch.setattr(eigenvectors, "_dense", lambda *given: calls.append(1) or solve(*given))
     graphs(list(itertools.repeat(SPIDER, 300)))
     assert len(calls) == 1
+
+
+def test_a_batch_of_pytorch_geometric_is_several_graphs() -> None:
+    """``graph(batch)`` made one graph of all, so attention without a mask mixed them."""
+    one = SimpleNamespace(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    batch = SimpleNamespace(
+        edge_index=torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]]),
+        num_nodes=4,
+        num_graphs=2,
+        to_data_list=lambda: [one, one],
+    )
+    with pytest.raises(ValueError, match=r"a batch of 2 graphs, and one is needed\. Write graphs\(batch\)"):
+        graph(batch, view="degree")
+    assert graphs(batch, view="degree").coords.shape[:2] == (2, 2)

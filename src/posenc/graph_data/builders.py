@@ -99,7 +99,7 @@ def graphs(
     graphs of all sizes together, so that many small graphs take little time.
 
     Args:
-        sources: Graphs, each in any form that ``as_graph`` takes.
+        sources: Graphs, each in any form that ``as_graph`` takes; or a ``Batch`` of PyTorch Geometric.
         view: "eigenvectors" (default), "walks", "degree" or "hops".
         axes: Number P of eigenvectors (default 2) or of steps of the walk (default 16). What a small graph lacks is 0.
         layout: "pairs" or "edge_index", for arrays of shape ``(2, 2)``.
@@ -125,6 +125,7 @@ def graphs(
     """
     wanted = _axes(view, axes, ties)
     many = []
+    sources = getattr(sources, "to_data_list", lambda: sources)()
     for number, source in enumerate(sources):
         try:
             many.append(as_graph(source, layout=layout))

@@ -123,6 +123,8 @@ def as_graph(source: Any, *, nodes: int | None = None, layout: Layout | None = N
         raise ValueError(f"edges have the layout 'pairs', (E, 2), or 'edge_index', (2, E); got {layout!r}.")
     if isinstance(source, Graph):
         return source if nodes in (None, source.num_nodes) else dataclasses.replace(source, num_nodes=nodes)
+    if hasattr(source, "to_data_list") and getattr(source, "num_graphs", 1) > 1:
+        raise ValueError(f"this is a batch of {source.num_graphs} graphs, and one is needed. Write graphs(batch).")
     if hasattr(source, "edge_index"):
         return _of_data(source, nodes)
     if hasattr(source, "tocoo"):

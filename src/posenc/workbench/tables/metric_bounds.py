@@ -21,7 +21,7 @@ _BOUNDS: tuple[tuple[str, Bounds], ...] = (
     (r"neighbours.*|residual.*|position_residual.*|position_additive_r2.*", SHARE),
     (r"procrustes_(null_)?disparity.*|attention_cosine.*|attention_jsd.*", SHARE),
     (r"segregation.*|r2", (UNBOUNDED[0], 1.0)),
-    (r"loss.*|bits_per_byte|.?mse.*|error|.*_error|mae|chamfer|jump_.*|change_.*|kept_.*|roughness", SIZE),
+    (r"loss.*|mase.*|bits_per_byte|.?mse.*|error|.*_error|mae|chamfer|jump_.*|change_.*|kept_.*|roughness", SIZE),
     (r"attention_distance|attention_entropy|position_norm.*|procrustes_(?!z).*", SIZE),
     (r"parameters|steps|faces|.*seconds|tokens_a_second.*", SIZE),
 )
