@@ -102,7 +102,7 @@ def test_the_command_trains_and_its_page_prints_commands_that_work(command, tmp_
     code, out = printed(capsys, *words, *options, "--seeds", "0", "--jobs", "1", "--out", "my runs/store")
     assert code == 0, out
     (page,) = Path("my runs/store/pages").glob("*.html")
-    text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text()))
+    text = html.unescape(re.sub(r"<[^>]+>", "", page.read_text().replace("</code>", "\n")))
     commands = set(re.findall(r"posenc run [^\n]*?(?=\. The store|\n|$)", f"{out}\n{text}"))
     own = {each for each in commands if each.split()[2] == words[1] and "data/" in each}
     assert own, text[-2000:]
