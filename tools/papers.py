@@ -133,7 +133,7 @@ def _cells(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[st
 
 
 def _without_runs(part: PaperPart, command: str) -> str:
-    """What is stored of a part that no run measures."""
+    """Cell of a part that no run measures: its kept page, or that there is no run."""
     if part.page:
         return f"[page](../results/{part.page}); no run"
     return "no run" if command else "nothing to measure"

@@ -98,8 +98,8 @@ def advise(
     wanted = scheme_questions.Wanted(axes, unbounded, relative, cache, mask)
     if explain:
         given = {"--target": target, "--question": question, "--study": study, "--set": changes or None, "--jobs": jobs}
-        given |= {"--device": device if device != "cpu" else None, "--on": on if on != "local" else None}
-        return _explain(path, wanted, [flag for flag, value in given.items() if value is not None])
+        given |= {"--device": device.removeprefix("cpu"), "--on": on.removeprefix("local"), "--slurm-OPTION": slurm}
+        return _explain(path, wanted, [flag for flag, value in given.items() if value])
     path = _required(path, wanted)
     refuse_folder(out, "--out")
     stated = {name: value for name, value in locals().items() if name in READING_OPTIONS and value is not None}

@@ -101,6 +101,13 @@ def interpolate(
     return y.to(table.dtype)
 
 
+def gradients_of_plain(
+    table: Tensor, x: Tensor, g: Tensor, levels: Sequence[Level], interpolation: Interpolation
+) -> tuple[Tensor | None, ...]:
+    """Gradients of ``plain`` in the table and the points, which can be differentiated again."""
+    return differentiable_gradients(functools.partial(plain, levels=levels, interpolation=interpolation), (table, x), g)
+
+
 def plain(table: Tensor, x: Tensor, levels: Sequence[Level], interpolation: Interpolation) -> Tensor:
     """Compute ``interpolate`` by gathering all corners of all levels at once."""
     wide = torch.promote_types(table.dtype, torch.float32)
@@ -160,8 +167,7 @@ class _Grids(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         (table, x), (g,) = ctx.saved_tensors, grad_outputs
         if torch.is_grad_enabled():
-            plain_at_levels = functools.partial(plain, levels=ctx.levels, interpolation=ctx.interpolation)
-            return (*differentiable_gradients(plain_at_levels, (table, x), g), None, None)
+            return (*gradients_of_plain(table, x, g, ctx.levels, ctx.interpolation), None, None)
         by_table = torch.zeros_like(table) if ctx.needs_input_grad[0] else None
         by_x = torch.zeros_like(x) if ctx.needs_input_grad[1] else None
         elements, scratch = _elements(_aligned(g)).flatten(1), _Scratch()

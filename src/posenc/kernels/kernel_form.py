@@ -23,7 +23,7 @@ from posenc.kernels.linear import eager
 KernelForm = Literal["automatic", "torch", "triton"]
 
 INSTALLED = importlib.util.find_spec("triton") is not None
-"""Whether Triton can be imported. It comes with torch's builds for CUDA on Linux."""
+"""True if Triton is installed. It comes with torch's builds for CUDA on Linux."""
 
 CAPABILITY = (8, 0)
 """Least compute capability of a CUDA device that runs the Triton forms: tests compile the kernels for it."""

@@ -1,4 +1,4 @@
-"""What the tests of Triton's forms share: they run interpreted on the CPU, against the torch forms."""
+"""Shared code of the tests of Triton's forms: they run interpreted on the CPU, against the torch forms."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -168,15 +168,15 @@ def test_derivatives_of_both_orders_by_differences(kind):
 
 def test_second_derivatives_are_those_of_the_torch_form(monkeypatch):
     levels, axes = grid_of("2-D, dense and hashed")
-    seen, plain = [], interpolation.plain
+    seen, of_plain = [], interpolation.gradients_of_plain
 
-    def noted(*given, **named):
+    def noted(*given):
         seen.append("plain")
-        return plain(*given, **named)
+        return of_plain(*given)
 
     from posenc.kernels.triton_forms import grid as triton_form
 
-    monkeypatch.setattr(triton_form, "plain", noted)
+    monkeypatch.setattr(triton_form, "gradients_of_plain", noted)
 
     def call(table, x):
         return interpolate(table, x, levels, "smoothstep").sin()

@@ -139,7 +139,7 @@ def test_a_long_title_of_the_vertical_axis_has_two_lines_and_stays_beside_it():
     )
     first, second = (block(panel).figures[0].svg for panel in (short, wide))
     size = re.compile(r'viewBox="0 0 ([\d.]+)')
-    narrower, wider = (float(size.search(svg)[1]) for svg in (first, second))  # type: ignore[index]
+    narrower, wider = (float(size.search(svg)[1]) for svg in (first, second))  # type: ignore[index]  # it is there
     assert wider > narrower + 5, "the second line has room beside the tick labels"
     assert "mean squared error (variances of" in second
     assert f">{long}<" not in second

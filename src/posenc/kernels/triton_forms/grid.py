@@ -19,7 +19,6 @@ Positions on the grid are computed in float64, as in the torch form. Second deri
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -30,8 +29,7 @@ import triton.language as tl
 from torch import Tensor
 
 from posenc.kernels.grid_levels import Level
-from posenc.kernels.interpolation import Interpolation, plain
-from posenc.kernels.linear import differentiable_gradients
+from posenc.kernels.interpolation import Interpolation, gradients_of_plain
 from posenc.kernels.triton_forms.launch import launch
 
 TILE = 2048
@@ -74,8 +72,7 @@ class _Interpolate(torch.autograd.Function):
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         (table, x), (g,) = ctx.saved_tensors, grad_outputs
         if torch.is_grad_enabled():
-            plain_at_levels = functools.partial(plain, levels=ctx.levels, interpolation=ctx.interpolation)
-            return (*differentiable_gradients(plain_at_levels, (table, x), g), None, None)
+            return (*gradients_of_plain(table, x, g, ctx.levels, ctx.interpolation), None, None)
         g, by_table, by_x, plan = g.contiguous(), None, None, ctx.plan
         if ctx.needs_input_grad[0]:
             fixed = torch.are_deterministic_algorithms_enabled()
@@ -90,7 +87,7 @@ class _Interpolate(torch.autograd.Function):
 
 
 class _Plan(NamedTuple):
-    """What the kernels of one call share.
+    """Launch parameters of the kernels of one call.
 
     Attributes:
         blocks: number of blocks of points.

@@ -48,7 +48,7 @@ def headline(data: PageData) -> str:
 
 
 def first(data: PageData) -> Sequence[str]:
-    """Whether the calendar helps, on a page on the user's own data."""
+    """Sentences on the gain from the calendar, for a page on the user's own data."""
     sentences = calendar_sentences(data, compared(data)).values()
     return (" ".join(sentences),) if sentences else ()
 
