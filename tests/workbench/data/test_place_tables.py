@@ -208,6 +208,9 @@ def test_of_a_large_table_some_rows_are_drawn_and_it_says_so(tmp_path: Path, end
     assert "Read: 400 of 3,000 rows, drawn at random, because the table is large." in table.left_out
     assert np.array_equal(table.targets, again.targets)
     if ending == ".csv":
+        path.write_text(path.read_text().replace("price", '"price, in euros"', 1))
+        table = read(path, "places", ReadingOptions(target="price, in euros"))
+        assert len(table) == 400, "a comma in a name is no separator"
         path.write_text(path.read_text() + "4.5,51\n")
         with pytest.raises(ValueError, match="line 3002 has 2 cells, and the header names 3"):
-            places(path)
+            places(path, target="price, in euros")

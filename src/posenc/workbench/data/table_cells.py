@@ -162,9 +162,10 @@ def is_large(path: Path) -> bool:
 
 def _drawn_csv_cells(path: Path, form: str, noun: TableNoun, most: int) -> Cells:
     """Cells of rows of a large CSV that are drawn at random: the file is read twice, one line in memory at a time."""
-    header = csv_header(path, noun.wanted)
-    names, count = _names(header, True, path, noun), -1  # The header is no row.
+    count = 0
     with _streamed(path, noun) as rows:
+        _, header = next(rows, (1, []))
+        names = _names(header, True, path, noun)
         for line, row in rows:
             _refuse_other_length(row, names, path, line)
             count += 1

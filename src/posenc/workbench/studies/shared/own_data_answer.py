@@ -154,9 +154,9 @@ def _baselines_ahead(variants: ComparedVariants, first: str) -> str:
         return ""
     ahead.sort(key=lambda label: -sign * variants.mean(label))
     listed = ", ".join(f"{label} {number(variants.mean(label), score.digits)}{score.ending}" for label in ahead)
-    word, has = ("higher", "has") if score.higher else ("lower", "has")
-    nouns = "baseline" if len(ahead) == 1 else "baselines"
-    return f" The {nouns} {listed} {has if len(ahead) == 1 else 'have'} a {word} mean than every trained encoding."
+    word = "higher" if score.higher else "lower"
+    baseline, has = ("baseline", "has") if len(ahead) == 1 else ("baselines", "have")
+    return f" The {baseline} {listed} {has} a {word} mean than every trained encoding."
 
 
 def _extreme(score: ComparedScore) -> str:
