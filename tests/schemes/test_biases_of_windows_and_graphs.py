@@ -202,6 +202,12 @@ def test_a_state_with_the_lengths_of_an_earlier_version_loads():
     assert float(scheme.table.detach().min()) == 1
 
 
+@pytest.mark.bare  # The shape hook would refuse a number in place of edges before the sentence does.
+def test_a_number_in_place_of_edges_is_refused():
+    with pytest.raises(ValueError, match=r"takes the edges of one graph .* got 3\. Write max_distance=3"):
+        GraphDistance(4, 3)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -210,7 +216,6 @@ def test_a_state_with_the_lengths_of_an_earlier_version_loads():
             lambda: GraphDistance(4).prepare(graph([(0, 1)], view="hops") + 3),
             r"these graphs have up to 2; got node 4\. Take positions of posenc\.graphs",
         ),
-        (lambda: GraphDistance(4, 3), r"takes the edges of one graph .* got 3\. Write max_distance=3"),
         (lambda: GraphDistance(4, [(0, 1)], edge_types=2), r"types of edges are read from the graphs of a batch"),
         (
             lambda: GraphDistance(4, edge_types=2).prepare(graphs([[(0, 1)]], view="hops")),
