@@ -159,6 +159,14 @@ def test_an_origin_without_a_zone_is_a_time_of_the_clock_of_the_zone(origin):
     assert float(pos.coords[0, 0]) % 24 == 12
 
 
+@pytest.mark.parametrize("stamps", [["2024-01-30T12:00"], np.array(["2024-01-30T12:00"], dtype="datetime64[s]")])
+def test_an_origin_without_a_zone_is_refused_for_stamps_without_zones(stamps):
+    with pytest.raises(ValueError, match=r"State the zone of the origin: an ISO string with an offset"):
+        times(stamps, unit="hour", origin="2024-01-01", zone="Europe/Berlin")
+    pos = times(stamps, unit="hour", origin="2024-01-30T11:00+00:00", zone="Europe/Berlin")
+    assert float(pos.coords) == 1.0
+
+
 def test_an_origin_of_numbers_is_a_number():
     with pytest.raises(ValueError, match=r"these stamps are numbers, so their origin is a number.*got '2024-03-01'"):
         times([1.0, 2.0], origin="2024-03-01")

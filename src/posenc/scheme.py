@@ -676,8 +676,10 @@ class Scheme(nn.Module, abc.ABC):
                 f"{name}.prepare takes positions; got {type(pos).__name__}. Write prepare(sequence(n)), "
                 "prepare(grid(h, w)) or prepare(Positions(your_tensor))."
             )
-        if axes is not None and pos.axes != axes:
-            raise ValueError(self._other_axes(pos, axes))
+        own_view = self.graph_view
+        other_view = own_view is not None and pos.graph is not None and repr(own_view) not in pos.graph.view
+        if (axes is not None and pos.axes != axes) or other_view:
+            raise ValueError(self._other_axes(pos, axes or pos.axes))
         own = next(itertools.chain(self.parameters(), self.buffers()), None) if readable(pos.coords) else None
         if own is not None and own.device != pos.coords.device:
             raise ValueError(
@@ -702,7 +704,10 @@ class Scheme(nn.Module, abc.ABC):
             return f"{name} here reads {axes} axes per position; these positions have {pos.axes}. {fix}"
         given = "no graph" if pos.graph is None else f"of the view {pos.graph.view}"
         size = "" if own == "hops" else f", axes={axes}"
-        other = "" if own == "hops" else f", or build {name} with axes={pos.axes} if they are of that view"
+        same_view = pos.graph is None or repr(own) in pos.graph.view
+        other = (
+            f", or build {name} with axes={pos.axes} if they are of that view" if same_view and own != "hops" else ""
+        )
         return (
             f"{name} here reads {axes} {'axis' if axes == 1 else 'axes'} of the view {own!r} of a graph; these "
             f"positions have {pos.axes}, {given}. Make them by posenc.graphs([..], view={own!r}{size}){other}."

@@ -42,7 +42,8 @@ def times(
         unit: Unit of the coordinates, and of ``stamps`` and ``origin`` if they are numbers: "second" (default),
             "minute", "hour", "day", "week", "month" (a twelfth year) or "year" (365.2425 days).
         origin: Time of coordinate 0, in the form of ``stamps``. With ``zone`` an origin without a zone of its own is a
-            time of that clock. Default: the first of January 1970, in UTC or by the clock of ``zone``; 0 for numbers.
+            time of that clock if the stamps state their zones, and refused if they do not. Default: the first of
+            January 1970, in UTC or by the clock of ``zone``; 0 for numbers.
         zone: Name of a zone, as "Europe/Berlin", whose wall clock is the coordinate; for times, not for numbers.
             Default: None, elapsed time.
 
@@ -51,8 +52,8 @@ def times(
 
     Raises:
         ValueError: If a time is missing (NaT, NaN), is a duration, cannot be read, or has no zone while others have
-            one; if numbers are float32 and too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is
-            given with numbers.
+            one; if ``zone`` is given and neither the stamps nor ``origin`` state theirs; if numbers are float32 and
+            too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is given with numbers.
 
     Example:
         >>> from posenc import times
@@ -74,6 +75,12 @@ def times(
     start = 0 if origin is None else int(_nanoseconds([origin])[0])
     if zone is not None:
         place = _zone(zone)
+        if origin is not None and _without_zone(origin) and _without_zones(stamps):
+            raise ValueError(
+                f"stamps that state no zone are UTC, and an origin that states none is a time of the clock of {zone}. "
+                f"State the zone of the origin: an ISO string with an offset, as '2024-03-01T00:00+01:00', or with "
+                "+00:00 for UTC."
+            )
         nanoseconds = _wall_clock(nanoseconds, place)
         start = start if origin is None or _without_zone(origin) else int(_wall_clock(np.array([start]), place)[0])
     whole, part = np.divmod(nanoseconds - start, NANOSECONDS)
@@ -125,6 +132,14 @@ def _without_zone(origin: Any) -> bool:
         except ValueError:
             return False
     return getattr(origin, "tzinfo", None) is None
+
+
+def _without_zones(stamps: Any) -> bool:
+    """True for times that state no zone."""
+    if getattr(getattr(stamps, "dt", stamps), "tz", None) is not None:
+        return False
+    flat = np.asarray(stamps if isinstance(stamps, np.ndarray) or not _iterable(stamps) else _listed(stamps)).ravel()
+    return flat.dtype.kind == "M" or all(map(_without_zone, flat.tolist()))
 
 
 def _iterable(stamps: Any) -> bool:

@@ -32,6 +32,8 @@ LONGEST = 1000
 """Largest number of characters of a scheme as text."""
 LARGE = 1 << 13
 """A constructor with a larger whole number is tried without memory first."""
+LISTED = 32
+"""Largest number of entries of a vector that text lists."""
 RECIPE = "interleaved"
 """Name of the function of ``posenc.models.layers`` that the text of a variant may call."""
 NAMED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -306,6 +308,21 @@ def _built(value: Any, known: Known, given: Mapping[str, Any]) -> Any:
     return value
 
 
+def schedule_frequencies(value: Mapping[str, Any]) -> torch.Tensor:
+    """Return the frequencies of a schedule that states their number or follows from names, such as ``periods``.
+
+    Args:
+        value: the schedule as plain JSON, ``{"schedule": name, "options": options}``.
+
+    Returns:
+        Frequencies, in radians per unit of the positions.
+
+    Raises:
+        ValueError: an unknown option, or a missing one.
+    """
+    return _schedule(schedules()[plain_name(value["schedule"])], value["options"], {})
+
+
 def _schedule(schedule: Callable[..., Any], options: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
     """Frequencies of a schedule. Their number is half the rotated channels if the options do not give it."""
     parameters, given_options, options = inspect.signature(schedule).parameters, options, dict(options)
@@ -338,21 +355,33 @@ def call_text(specification: Specification) -> str:
 
 def _call(called: Callable[..., Any], options: Mapping[str, Any]) -> str:
     further = _further(called)
-    words = [_word(value) for value in options.get(further, ())]
-    words += [f"{name}={_word(value)}" for name, value in options.items() if name != further]
+    words = [value_text(value) for value in options.get(further, ())]
+    words += [f"{name}={value_text(value)}" for name, value in options.items() if name != further]
     return f"{called.__name__}({', '.join(words)})"
 
 
-def _word(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return the value of an option as text.
+
+    Args:
+        value: a literal, a list, a scheme or schedule as plain JSON, or a tensor.
+
+    Returns:
+        Text that ``parse`` reads as a value; a short vector is a list of numbers, rounded to six digits, and another
+        tensor is described by its shape.
+    """
     if isinstance(value, list | tuple):
-        words = ", ".join(map(_word, value))
+        words = ", ".join(map(value_text, value))
         return f"[{words}]" if isinstance(value, list) else f"({words}{',' * (len(value) == 1)})"
     if isinstance(value, Mapping) and "scheme" in value:
         return _call(find(value["scheme"]), value["options"])
     if isinstance(value, Mapping) and "schedule" in value:
         return _call(schedules()[plain_name(value["schedule"])], value["options"])
-    shape = getattr(value, "shape", None)  # of a tensor, which text does not hold
-    return repr(value) if shape is None else f"<tensor {tuple(shape)}>"
+    if not isinstance(value, torch.Tensor):
+        return repr(value)
+    if value.dim() == 1 and len(value) <= LISTED and value.device.type != "meta":
+        return f"[{', '.join(f'{number:.6g}' for number in value.tolist())}]"
+    return f"<tensor {tuple(value.shape)}>"
 
 
 def _of_another_type(kind: type[Scheme], options: Mapping[str, Any]) -> str:

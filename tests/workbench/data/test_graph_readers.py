@@ -77,7 +77,8 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
     assert graphs.left_out == (
         "Left out: 1 edge from a node to itself.",
         "Left out: 1 repeated edge.",
-        "Left out: 2 graphs without nodes, first graph 2.",
+        "Left out: 2 graphs without nodes, first graph 2: X_graph_labels.txt has 5 lines, and the indicator names 3 "
+        "graphs.",
         "Graphs of one node: 2.",
     )
 
@@ -89,8 +90,11 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
         ({"graph_indicator": None}, "has no X_graph_indicator.txt"),
         (
             {"graph_labels": "1\n"},
-            r"X_graph_indicator\.txt, line 4 has the graph 2, and X_graph_labels.txt has 1 line",
+            r"X_graph_labels\.txt has 1 line, and the graphs are numbered up to 2 \(X_graph_indicator\.txt, line 4\)",
         ),
+        ({"graph_labels": "1\n\n2\n"}, r"X_graph_labels\.txt, line 2 is blank, and line n is that of graph n"),
+        ({"graph_labels": "1\nnan\n"}, r"X_graph_labels\.txt, line 2: 'nan' stands for a missing class\. Write"),
+        ({"node_labels": "1\n\n1\n0\n0\n1\n"}, r"X_node_labels\.txt, line 2 is blank, and line n is that of node n"),
         ({"A": "1, 2\n2, 9\n"}, r"X_A\.txt, line 2 names the node 9, and the indicator has 5 lines"),
         ({"A": "1, 2\n\n3, 4\n"}, r"X_A\.txt, line 3 joins the nodes 3 and 4 of the graphs 1 and 2"),
         ({"A": "1, 2\n2\n"}, r"X_A\.txt, line 2: '2' is not 2 numbers divided by commas"),
@@ -137,6 +141,13 @@ def test_one_graph_with_classes_of_its_nodes(tmp_path: Path) -> None:
     )
     assert edge_table.match(tmp_path / "edges.csv")
     assert not edge_table.match(tmp_path / "nodes.csv")
+
+
+def test_texts_for_a_missing_class_are_no_class_and_said(tmp_path: Path) -> None:
+    path, options = tables(tmp_path, "source,target\na,b\nb,c\nc,d\n", "node,label\na,x\nb,nan\nc,N/A\nd,none\n")
+    graph = read(path, "graphs", options)
+    assert (graph.classes, graph.answers.tolist()) == (("none", "x"), [1, -1, -1, 0])
+    assert "Read as no class: N/A, nan, in the column label of nodes.csv." in graph.left_out
 
 
 @pytest.mark.parametrize(

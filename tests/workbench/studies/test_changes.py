@@ -234,7 +234,8 @@ def test_a_report_of_other_changes_names_those_of_the_store(study, tmp_path):
     executed(study, store, epochs=2)
     with pytest.raises(ValueError) as error:
         study.stored(Request(preset="quick"), store)
-    assert "It holds results of quick epochs=2." in str(error.value)
+    assert "It holds results of quick epochs=2. Show them: posenc report " in str(error.value)
+    assert f" --preset quick --set epochs=2 --out {tmp_path}. Make them: " in str(error.value)
     with pytest.raises(ValueError, match="posenc run nmar --preset quick --set epochs=3 --out"):
         study.stored(Request(preset="quick", changes={"epochs": 3}), store)
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
+from posenc.workbench import find_study
 from posenc.workbench.storage.own_scheme_records import OwnSchemeRecord
+from posenc.workbench.studies import Request
+from posenc.workbench.studies.shared import planning
 from posenc.workbench.studies.shared.variant_names import names_table
 
 
@@ -24,3 +29,27 @@ def test_each_variant_is_explained_by_the_encodings_of_its_model() -> None:
     assert rows["mine"] == "your scheme, my_bias.py:MyBias"
     assert "bigram" not in rows
     assert names_table({("rope", "main"): ()}, own) is None
+
+
+def test_the_study_explains_its_own_variants() -> None:
+    calls = {
+        ("index-rows", "main"): ("Sinusoid(dim=16)",),
+        ("last", "main"): (),
+        ("Sinusoid(8)", "main"): ("Sinusoid(8)",),
+    }
+    meanings = find_study("series").meanings
+    table = names_table(calls, [], meanings)
+    assert table is not None
+    rows = dict(table.rows)
+    assert rows["index-rows"].startswith("number of a reading in its window: sines and cosines")
+    assert rows["last"].startswith("baseline")
+    assert rows["Sinusoid(8)"].startswith("Sinusoid: ")
+
+
+@pytest.mark.parametrize("name", ["graphs", "series"])
+def test_every_named_variant_of_a_study_has_a_meaning_of_its_own(name: str) -> None:
+    study = find_study(name)
+    request = Request(preset="quick", panels=("all",))
+    needed = {label for labels in planning.needed(study, request).values() for label in labels}
+    assert needed <= study.meanings.keys()
+    assert len({*study.meanings.values()}) == len(study.meanings)

@@ -76,6 +76,27 @@ def read_lines(path: Path, wanted: str) -> tuple[list[str], NDArray[np.int64]]:
     return [line for _, line in held], np.array([at for at, _ in held])
 
 
+def read_each_line(path: Path, wanted: str, item: str) -> list[str]:
+    """Read a file that has one text for each item, in the order of the items.
+
+    Args:
+        path: The file.
+        wanted: What the reader takes, for messages.
+        item: What a line is of: "graph".
+
+    Returns:
+        The texts.
+
+    Raises:
+        UserFileError: The file cannot be read, is empty, or has a line without a text before the last one.
+    """
+    texts, lines = read_lines(path, wanted)
+    if (gaps := np.flatnonzero(lines != np.arange(1, len(lines) + 1))).size:
+        blank = int(gaps[0]) + 1
+        raise UserFileError(f"{path}, line {blank} is blank, and line n is that of {item} n. Write one, or remove it.")
+    return [text.strip() for text in texts]
+
+
 def read_numbers(path: Path, wanted: str, columns: int | None = None) -> NumberLines:
     """Read the numbers of a file.
 

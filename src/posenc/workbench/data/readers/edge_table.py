@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.endings import reason_by_ending
-from posenc.workbench.data.graph_set import GraphSet, graph_record, numbered, undirected
+from posenc.workbench.data.graph_set import NO_CLASS, GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import (
@@ -183,7 +183,10 @@ def _nodes(path: Path) -> tuple[list[str], list[str], NDArray[np.float32], list[
     some, what = ("s", "are no numbers") if len(unread) > 1 else ("", "has other cells than numbers")
     notes = [f"Not read: the column{some} {', '.join(unread)} of {path.name}, which {what}."] if unread else []
     attributes = np.stack(columns, 1) if columns else np.zeros((len(rows), 0), np.float32)
-    return list(lines), [row[at[label]].strip() for _, row in rows], attributes, notes
+    written = [row[at[label]].strip() for _, row in rows]
+    if absent := sorted({each for each in written if each and each.lower() in NO_CLASS}):
+        notes.append(f"Read as no class: {', '.join(absent)}, in the column {label} of {path.name}.")
+    return list(lines), ["" if each.lower() in NO_CLASS else each for each in written], attributes, notes
 
 
 def _numbers(cells: Sequence[str]) -> NDArray[np.float32] | None:

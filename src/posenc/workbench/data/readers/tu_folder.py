@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
-from posenc.workbench.data.graph_set import Answer, GraphSet, colored, graph_record, numbered, undirected
-from posenc.workbench.data.number_lines import NumberLines, read_lines, read_numbers
+from posenc.workbench.data.graph_set import NO_CLASS, Answer, GraphSet, colored, graph_record, numbered, undirected
+from posenc.workbench.data.number_lines import NumberLines, read_each_line, read_numbers
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError
@@ -142,7 +142,7 @@ def _answers(
     """Subject of the answers, the answers of the graphs that have nodes, names of classes, and sentences."""
     labels, values = Path(f"{name}{LABELS}"), Path(f"{name}{VALUES}")
     if labels.exists():
-        texts, predicted = read_lines(labels, WANTED)[0], np.zeros((0, 1))
+        texts, predicted = read_each_line(labels, WANTED, "graph"), np.zeros((0, 1))
         held, path, notes = len(texts), labels, [f"Not read: {values.name}."] if values.exists() else []
     elif values.exists():
         texts, predicted = list[str](), read_numbers(values, WANTED).values
@@ -155,14 +155,24 @@ def _answers(
     if held < int(present[-1]):
         row = int(indicator.values[:, 0].argmax())
         raise UserFileError(
-            f"{indicator.at(row)} has the graph {present[-1]:,}, and {path.name} has {count_of(held, 'lines')}. Give "
+            f"{path} has {count_of(held, 'lines')}, and the graphs are numbered up to {present[-1]:,} "
+            f"({indicator.path.name}, line {indicator.lines[row]}). Line n of {path.name} is that of graph n: give "
             "each graph a line."
         )
     if without := held - len(present):
         missing = int(np.setdiff1d(np.arange(1, held + 1), present)[0])
-        notes.append(f"Left out: {count_of(without, 'graphs')} without nodes, first graph {missing:,}.")
+        notes.append(
+            f"Left out: {count_of(without, 'graphs')} without nodes, first graph {missing:,}: {path.name} has "
+            f"{count_of(held, 'lines')}, and the indicator names {count_of(len(present), 'graphs')}."
+        )
     if labels.exists():
-        numbers, classes = numbered([texts[each - 1].strip() for each in present.tolist()])
+        if unknown := [each for each in present.tolist() if texts[each - 1].lower() in NO_CLASS]:
+            raise UserFileError(
+                f"{labels}, line {unknown[0]}: {texts[unknown[0] - 1]!r} stands for a missing class"
+                f"{f', as in {len(unknown) - 1:,} other lines' if len(unknown) > 1 else ''}. Write the class, or leave "
+                "the graph and its line out."
+            )
+        numbers, classes = numbered([texts[each - 1] for each in present.tolist()])
         if len(present) >= FEW_GRAPHS and len(classes) > len(present) / 2:
             raise UserFileError(
                 f"{labels} has {len(classes):,} different classes for {count_of(len(present), 'graphs')}, as values to "
@@ -176,9 +186,9 @@ def _node_labels(name: Path, order: NDArray[np.int64]) -> tuple[NDArray[np.int64
     file = Path(f"{name}{NODE_LABELS}")
     if not file.exists():
         return np.zeros(len(order), np.int64), (), []
-    texts, _ = read_lines(file, WANTED)
+    texts = read_each_line(file, WANTED, "node")
     _refuse_count(file, len(texts), len(order))
-    return colored([texts[each].strip() for each in order.tolist()])
+    return colored([texts[each] for each in order.tolist()])
 
 
 def _node_attributes(name: Path, order: NDArray[np.int64]) -> NDArray[np.float32]:

@@ -24,7 +24,7 @@ from posenc.workbench.studies.graphs.panels import PANELS
 from posenc.workbench.studies.graphs.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.graphs.settings import remarks, run_settings
 from posenc.workbench.studies.graphs.stored_model import STORED_MODEL
-from posenc.workbench.studies.graphs.variants import BASELINES, VIEWS
+from posenc.workbench.studies.graphs.variants import BASELINES, MEANINGS, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -46,6 +46,7 @@ STUDY = Study(
     headline=headline,
     compared=compared,
     baselines=BASELINES,
+    meanings=MEANINGS,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,

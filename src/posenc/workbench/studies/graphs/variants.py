@@ -51,6 +51,26 @@ COMBINED = (NONE, "laplacian", "spe", "rwse", "distance")
 """Encodings that are trained with attention and messages too."""
 VARIANTS = (*ENCODINGS, MESSAGES, *(f"{label}{WITH_MESSAGES}" for label in COMBINED))
 BASELINES = task.BASELINES
+_ENCODED = {
+    NONE: "no position",
+    "degree": "a learned row for each number of edges",
+    "laplacian": "16 Laplacian eigenvectors in a linear map (Laplacian)",
+    "sign-net": "16 Laplacian eigenvectors in a network that no sign changes (SignNet)",
+    "spe": "16 Laplacian eigenvectors in a network that no sign or basis changes (SPE)",
+    "rwse": "return probabilities of walks of 1 to 16 steps in a linear map (RWSE)",
+    "distance": "a learned bias of the attention for each shortest-path length (GraphDistance)",
+}
+MEANINGS = {
+    **{label: f"{said}; nodes attend to all nodes of their graph" for label, said in _ENCODED.items()},
+    MESSAGES: "messages along the edges, without attention and without an encoding",
+    **{
+        f"{label}{WITH_MESSAGES}": f"{_ENCODED[label]}; attention to all nodes and messages along the edges"
+        for label in COMBINED
+    },
+    "degrees": "baseline: gradient boosting on counts of degrees and node labels",
+    "wl": "baseline: gradient boosting on counts of the colors of the Weisfeiler-Lehman test",
+}
+"""Variant to its encoding and the parts of its layers, for the table of names on a page."""
 FREE_AXES = 2
 """Eigenvectors that a scheme reads which takes any number of axes and is not for graphs."""
 

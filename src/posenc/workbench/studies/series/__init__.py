@@ -22,7 +22,7 @@ from posenc.workbench.studies.series.panels import PANELS
 from posenc.workbench.studies.series.presets import LIMITS, PRESETS, PROTOCOL_LIMITS
 from posenc.workbench.studies.series.settings import remarks, run_settings
 from posenc.workbench.studies.series.stored_model import STORED_MODEL
-from posenc.workbench.studies.series.variants import BASELINES, VIEWS
+from posenc.workbench.studies.series.variants import BASELINES, MEANINGS, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 
 STUDY = Study(
@@ -45,6 +45,7 @@ STUDY = Study(
     first=first,
     compared=compared,
     baselines=BASELINES,
+    meanings=MEANINGS,
     predictions=predictions,
     claims=CLAIMS,
     remarks=remarks,

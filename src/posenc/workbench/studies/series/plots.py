@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping
 
 import msgspec
 
+from posenc.lookup.scheme_text import find, schedule_frequencies
 from posenc.measure.statistics import mean
 from posenc.workbench.data.series import time_phrase
 from posenc.workbench.report.line_plot import line_plot
@@ -146,8 +148,14 @@ def variant_tables(data: PageData) -> list[Panel]:
 
 def _periods(made: SeriesVariant, shortest: float) -> str:
     """Periods of the frequencies of a variant in words."""
-    if made.frequencies is None:
-        return "none"
-    lengths = sorted(2 * math.pi / each for each in made.frequencies)
+    frequencies, written = made.frequencies, made.options.get("frequencies")
+    if frequencies is None and written is not None:
+        scheduled = isinstance(written, Mapping)
+        if scheduled and not {"periods", "from_span"} & {written.get("schedule")}:
+            return "those of its schedule"
+        frequencies = schedule_frequencies(written).tolist() if scheduled else written
+    if frequencies is None:
+        return "those of the scheme" if "frequencies" in inspect.signature(find(made.scheme)).parameters else "none"
+    lengths = sorted(2 * math.pi / each for each in frequencies)
     texts = [f"{each:.3g} readings" if made.view == "index" else time_phrase(each * shortest) for each in lengths]
     return ", ".join(texts)

@@ -43,6 +43,27 @@ CALENDAR = ("calendar-rows", "calendar-rotation", "both-rows", "both-rotation")
 VARIANTS = (NONE, *INDEX, *TIME, *CALENDAR)
 FILL_IN_VARIANTS = (NONE, "index-rows", "time-rows", "time-bias", "calendar-rows", "both-rows")
 BASELINES = tuple(dict.fromkeys((*FORECASTS, *FILLED_IN)))
+_TOLD = {
+    "index": "number of a reading in its window",
+    "time": "time of a reading, with periods from the shortest to the longest scale",
+    "calendar": "time of a reading, with the periods of the calendar that fit the training part",
+    "both": "time of a reading, with the periods of the calendar and those from the shortest to the longest scale",
+}
+_SITE = {
+    "rows": "sines and cosines added to the tokens (Sinusoid)",
+    "rotation": "a rotation of queries and keys (RoPE)",
+    "bias": "a bias of the attention that falls with the distance (KERPLE-log)",
+}
+MEANINGS = {
+    NONE: "nothing: the readings of a window are a set",
+    **{each: f"{_TOLD[told]}: {_SITE[site]}" for each in VARIANTS[1:] for told, _, site in [each.partition("-")]},
+    "last": "baseline without training: the last value",
+    "seasonal": "baseline without training: the value one day, week or year earlier, by the validation part",
+    "linear": "baseline: DLinear's linear map of the window, by least squares",
+    "boosting": "baseline: gradient boosting on the last values and columns of the calendar",
+    "interpolation": "baseline without training: a line between the visible readings on both sides",
+}
+"""Variant to what its model is told, for the table of names on a page."""
 HARMONICS = 2
 """Multiples of each frequency of the calendar, in rows and in a rotation by the calendar alone."""
 DIGITS = 12

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from posenc.lookup.scheme_text import value_text
 from posenc.measure.statistics import Estimate
 from posenc.workbench.report.accuracy_panels import accuracy_by_scheme, learning_curves
 from posenc.workbench.report.page import Panel, Table, Text
@@ -254,6 +255,8 @@ def scheme_text(specification: Mapping[str, Any] | None) -> str:
 
 def _short(value: object) -> str:
     """A value of an option as it is written; a list of stored settings as a tuple."""
+    if isinstance(value, Mapping):
+        return value_text(value)  # a schedule, or a scheme inside another
     if isinstance(value, list | tuple):
         return repr(tuple(value))
     return f"{value:.4g}" if isinstance(value, float) else repr(value)

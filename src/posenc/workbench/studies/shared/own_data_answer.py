@@ -246,14 +246,19 @@ def _few_items(data: PageData, groups: Sequence[ComparedVariants]) -> Iterator[s
 
 def _smallest_seen(sizes: Sequence[float], score: ComparedScore) -> str:
     """Clause on the smallest differences of pairs that would be seen; a difference larger than possible is none."""
-    often, possible = "that would be seen in four of five repetitions", [size for size in sizes if size <= score.width]
+    possible = sorted(size for size in sizes if size <= score.width)
     if not possible:
-        return f"there is no difference in {score.title} {often}: not even the largest possible one"
-    ends = dict.fromkeys(f"{number(size, score.digits)}{score.ending}" for size in (min(possible), max(possible)))
-    others = "depending on the pair"
+        return f"four of five repetitions would show no difference in {score.title}, not even the largest possible one"
+    ends = dict.fromkeys(f"{number(size, score.digits)}{score.ending}" for size in (possible[0], possible[-1]))
+    shown = f"four of five repetitions would show a true difference in {score.title} of {next(iter(ends))} or more"
     if len(possible) < len(sizes):
-        others = "for some pairs; for the others not even the largest possible one would be"
-    return f"the smallest difference in {score.title} {often} is {' to '.join(ends)}, {others}"
+        return f"{shown} for some pairs of variants, and not even the largest possible one for the others"
+    if len(ends) == 1:
+        return shown
+    return (
+        f"{shown} for the pair of variants that differs least between seeds, and of {[*ends][-1]} or more for the pair "
+        "that differs most"
+    )
 
 
 def _seconds(data: PageData, specs: Sequence[RunSpec]) -> float:

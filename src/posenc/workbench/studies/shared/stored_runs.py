@@ -200,7 +200,8 @@ def _refuse_missing_panels(study: Study, request: Request, store: Store, runs: S
 
 def _subject(study: Study, request: Request) -> str:
     """Name of the study, and the user's file if the request names one."""
-    return study.name if request.source is None else f"{study.name} {quote(str(request.source))}"
+    named = request.about or (str(request.source) if request.source else "")
+    return f"{study.name} {quote(named)}" if named else study.name
 
 
 def _out(store: Store) -> str:
@@ -219,6 +220,8 @@ def _other_results(study: Study, request: Request, store: Store) -> str:
     stored = sorted({spec.preset for spec in store.specs(study.name)})
     same = [label for label in stored if label.split(" ")[0] == request.preset]
     if same:
-        return f"It holds results of {'; '.join(same)}. "
+        made = " ".join(changes.options(study.presets, changes.request_of(same[0])))
+        show = f"posenc report {_subject(study, request)} --preset {request.preset} {made} {_out(store)}"
+        return f"It holds results of {'; '.join(same)}. Show them: {show}. "
     plain = [label for label in stored if label in study.presets]
     return f"It holds results of --preset {' and --preset '.join(plain)}. " if plain else ""

@@ -125,6 +125,7 @@ class Study:
         first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
         baselines: Variants without a training, which every request on the user's own data executes too.
+        meanings: Variant -> its meaning, for variants that the first sentence on their scheme does not explain.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
         arrays: Stored arrays with one value per position, and their axes; `posenc results --curves` writes them.
@@ -168,6 +169,7 @@ class Study:
     first_panel: str = ""
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
     baselines: Sequence[str] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
     metrics: Sequence[str] = ()
     arrays: Mapping[str, ArrayAxis] = field(default_factory=dict)
     condition: Callable[[str], Condition] = plain_condition

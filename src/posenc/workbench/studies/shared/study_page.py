@@ -114,7 +114,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     judged = bool(study.claims) and not (own or record is not None)
     answer = (*study.answer(data), *(_counted_claims(study, data) if judged else ()))
     calls = _calls(data)
-    names_of_variants = names_table(calls, own_schemes)
+    names_of_variants = names_table(calls, own_schemes, study.meanings)
     panels = [summary_panel(answer, own_data_page.judged_predictions(study, data), limits, names=names_of_variants)]
     drawn = {name: study.panels[name].draw(data) for name in names}
     titles = {name: some[0].title for name, some in drawn.items() if some}

@@ -17,13 +17,18 @@ WITHOUT = ("none", "nope")
 
 
 def names_table(
-    calls: Mapping[tuple[str, str], Sequence[str]], own: Sequence[OwnSchemeRecord], *, folded: bool = True
+    calls: Mapping[tuple[str, str], Sequence[str]],
+    own: Sequence[OwnSchemeRecord],
+    meanings: Mapping[str, str] | None = None,
+    *,
+    folded: bool = True,
 ) -> Table | None:
-    """Explain each variant of a page by the encodings that its model has.
+    """Explain each variant of a page, by the study's own words or by the encodings that its model has.
 
     Args:
         calls: (variant, condition) to the distinct calls of its model.
         own: Records of the user's schemes.
+        meanings: Variant to its meaning in the study.
         folded: Show only the title until the reader opens the table.
 
     Returns:
@@ -35,6 +40,8 @@ def names_table(
         said = [sources.get(name) or _summary(name) for name in dict.fromkeys(NAME.findall(" ".join(texts)))]
         if variant in WITHOUT:
             said = ["no encoding"]
+        if meanings and variant in meanings:
+            said = [meanings[variant]]
         if any(said):
             rows.setdefault(variant, "; ".join(filter(None, said)))
     return Table(TITLE, ("variant", "encoding"), tuple(rows.items()), prose=True, folded=folded) if rows else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from posenc.lookup.scheme_text import parse
+from posenc.lookup.scheme_text import parse, value_text
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import planning
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 """Number of differing settings that are printed."""
+LISTED = 4
+"""Values of a list that are printed; a longer one is described by their number."""
 
 
 def lines(study: Study, request: Request, store: Store) -> list[str]:
@@ -84,18 +86,36 @@ def _schemes(value: Any) -> Iterator[str]:
 
 
 def _differing(settings: Mapping[str, Any] | None, others: Mapping[str, Any]) -> list[str]:
+    """Phrases such as "head_dim 2 instead of 16". An option is named by its last word where that is enough."""
     ours, theirs = dict(_leaves(settings or {})), dict(_leaves(others))
-    paths = [path for path in {**ours, **theirs} if ours.get(path) != theirs.get(path)]
-    return [f"{path} {_text(ours, path)} instead of {_text(theirs, path)}" for path in paths]
+    by_name = dict[str, list[str]]()
+    for path in {**ours, **theirs}:
+        if ours.get(path) != theirs.get(path):
+            by_name.setdefault(path.rpartition(".")[2], []).append(path)
+    phrases = []
+    for name, paths in by_name.items():
+        stated = [[leaves[path] for path in paths if leaves.get(path) is not None] for leaves in (ours, theirs)]
+        if all(len(values) <= 1 for values in stated):  # one option, which may stand in two places of the settings
+            phrases.append(f"{name} {_text(stated[0])} instead of {_text(stated[1])}")
+        else:
+            pairs = [[[leaves[path]] if path in leaves else [] for leaves in (ours, theirs)] for path in paths]
+            phrases += [
+                f"{path} {_text(our)} instead of {_text(their)}"
+                for path, (our, their) in zip(paths, pairs, strict=True)
+            ]
+    return phrases
 
 
-def _text(leaves: Mapping[str, Any], path: str) -> str:
-    return str(leaves[path]) if path in leaves else "the default"
+def _text(values: Sequence[Any]) -> str:
+    if not values or values[0] is None:
+        return "the default"
+    value = values[0]
+    return f"{len(value)} values" if isinstance(value, list) and len(value) > LISTED else value_text(value)
 
 
 def _leaves(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for name, each in value.items():
-        if isinstance(each, Mapping):
+        if isinstance(each, Mapping) and "schedule" not in each:
             yield from _leaves(each, f"{before}{name}.")
         else:
             yield f"{before}{name}", list(each) if isinstance(each, tuple) else each
