@@ -173,12 +173,7 @@ def attend_at(
     kept = None if x is None else scheme.keep(x, where_k)
     rule = mask
     if causal:
-        attention_mask.refuse_mask(mask)
-        if q_pos.graph is not None:
-            raise ValueError(
-                "causal=True hides later tokens, and the nodes of a graph have no order. Leave it out, or pass the "
-                "pairs of nodes that may attend as `mask`, (Q, K) or (B, 1, Q, K)."
-            )
+        attention_mask.refuse_causal(mask, q_pos)
         rule = attention_mask.causal_mask(q.shape[-2], k.shape[-2], mask, q.device)
     return attend(q, k, v, scheme, where_q, where_k, pair, kept=kept, mask=rule, scale=scale, backend=backend)
 

@@ -225,3 +225,17 @@ def test_tables_wrap_their_cells() -> None:
     assert max(map(len, lines)) <= WIDE
     assert re.match(r"  name  text", lines[0])
     assert lines[-2:] == ["  a name that is too wide", "        about"]
+
+
+@pytest.mark.parametrize(
+    ("study", "sentence"),
+    [
+        ("series", "An epoch is one training step."),
+        ("gridpe", "An epoch is a pass over the training data; own_steps: steps on your data."),
+    ],
+)
+def test_the_help_of_a_study_says_what_an_epoch_is(study: str, sentence: str, capsys) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["run", study, "--help"])
+    assert leaving.value.code in (0, None)
+    assert f"\n  {sentence}\n" in capsys.readouterr().out

@@ -131,6 +131,11 @@ def _settings(entry: Mapping[str, Any], preset: str) -> str:
     title = f"settings (--set NAME=VALUE), defaults of --preset {preset}"
     if any(";" in each["default"] for each in entry["settings"][preset]):
         title += '\n  A "; " separates the defaults of parts of the study; --set changes all.'
+    names = {name for name, _ in rows}
+    if "epochs" in names and not entry["passes"]:
+        title += "\n  An epoch is one training step."
+    elif "own_steps" in names:
+        title += "\n  An epoch is a pass over the training data; own_steps: steps on your data."
     return _section(title, rows) if rows else ""
 
 

@@ -63,8 +63,8 @@ def study_entry(study: Study) -> dict[str, Any]:
     Returns:
         "question", "takes", "metrics", "views" (name, axes, about), "arrays", "data" (file -> use), "examples",
         "presets", "figures" (parts of publications), "panels", "variants" (panel -> preset -> condition -> labels),
-        "varies" (panel -> preset -> dotted paths of settings), "labels" (string constants of the code of the variants)
-        and "settings" (by preset).
+        "varies" (panel -> preset -> dotted paths of settings), "labels" (string constants of the code of the variants),
+        "passes" (True if an epoch is a pass over the training data) and "settings" (by preset).
     """
     module = _module(study)
     return {
@@ -90,6 +90,7 @@ def study_entry(study: Study) -> dict[str, Any]:
         "variants": {name: {preset: _needs(study, name, preset) for preset in study.presets} for name in study.panels},
         "varies": {name: {preset: _varies(study, name, preset) for preset in study.presets} for name in study.panels},
         "labels": _labels(Path(module.__file__ or "").parent),
+        "passes": study.passes,
         "settings": {preset: _settings(study, preset) for preset in study.presets},
     }
 

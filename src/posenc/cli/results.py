@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from posenc.workbench.tables.metric_table import MetricTable
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
+OWN_DATA_NOTE = (
+    "Intervals of this table are over seeds alone. A page of your own data (posenc report) also counts the held-out "
+    "items, so its intervals are wider."
+)
 MOST_COLUMNS = 4
 """Largest number of metrics that a table shows as columns; more metrics stand in one line each."""
 
@@ -262,7 +266,10 @@ def _print_records(store: Any, runs: Sequence[Any]) -> None:
     from posenc.workbench.report.data_panel import describe
     from posenc.workbench.storage import selected_results
 
-    for record in selected_results.records(store, runs):
+    records = selected_results.records(store, runs)
+    if any(record.own for record in records):
+        print(paragraph(OWN_DATA_NOTE))
+    for record in records:
         print(f"--source {record.label}")
         print(paragraph(describe(record), indent=2))
 

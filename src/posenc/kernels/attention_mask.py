@@ -153,6 +153,16 @@ def refuse_mask(mask: Tensor | AttentionMask | None) -> None:
         )
 
 
+def refuse_causal(mask: Tensor | AttentionMask | None, pos: Positions) -> None:
+    """Refuse a mask beside causal=True as ``refuse_mask`` does, and causal=True for the nodes of a graph."""
+    refuse_mask(mask)
+    if pos.graph is not None:
+        raise ValueError(
+            "causal=True hides later tokens, and the nodes of a graph have no order. Leave it out, or pass the pairs "
+            "of nodes that may attend as `mask`, (Q, K) or (B, 1, Q, K)."
+        )
+
+
 def may_exclude_keys(mask: Tensor) -> bool:
     """Return True if a mask may exclude a key.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.readers import inspect, read
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series import SeriesTable
@@ -82,7 +83,30 @@ def test_a_series_that_is_constant_or_missing_is_left_out_by_name(tmp_path: Path
     assert "Left out: the series none: all its values are missing." in made.left_out
 
 
+def test_a_code_for_a_missing_value_is_said_and_read_as_a_number(tmp_path: Path) -> None:
+    values = [*range(20), -9999, -9999]
+    text = "date,y\n" + "".join(f"2024-02-{day:02},{value}\n" for day, value in enumerate(values, 1))
+    made = table(tmp_path, text)
+    assert made.left_out[1:] == (
+        "y is -9999 in 2 readings, and from 0 to 19 in all others. It is read as a number: if it stands for a missing "
+        "value, empty these cells.",
+    )
+    assert made.series[0].values.tolist() == values
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[*range(98), 99], [*np.linspace(0, 4, 12), 7.0], [-9999.0, 1.0, 2.0], [*range(-9990, 9999, 300), 9999]],
+)
+def test_a_number_within_the_range_of_a_column_is_no_code(values: list[float]) -> None:
+    assert not list(code_sentences({"y": np.array(values, np.float64)}))
+
+
 FAULTS = {
+    "clocks": (
+        "date,y\n2024-10-27T01:30,1\n2024-10-27T02:30,2\n2024-10-27T02:30,3\n2024-10-27T03:30,4\n", {},
+        r"another value\. .*If clocks were set back .* as 2024-10-27T02:30\+02:00 and then \+01:00\.",
+    ),
     "twice": ("date,y,y\n2024-01-01,1,2\n", {}, "line 1 names the column 'y' twice. Name each column once."),
     "doubled": (
         "date,y\n2024-01-01,1\n2024-01-02,2\n2024-01-01,3\n", {},

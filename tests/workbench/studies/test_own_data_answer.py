@@ -31,7 +31,7 @@ from posenc.workbench.report.claims_table import Claim, Quantity
 from posenc.workbench.report.estimators import difference
 from posenc.workbench.report.page import Text
 from posenc.workbench.studies import studies
-from posenc.workbench.studies.shared import own_data_answer, own_data_page, study_page
+from posenc.workbench.studies.shared import own_data_page, study_page
 from posenc.workbench.studies.shared.changes import changed_preset, with_twice_the_budget
 from posenc.workbench.studies.shared.compared_score import ComparedScore, compared
 from posenc.workbench.studies.shared.declarations import HALF, OwnDataPlan
@@ -226,25 +226,6 @@ def test_few_held_out_items_state_the_smallest_difference(store, split, words) -
     many = Store(store.root / "many")
     details = study.answer(page_data(study, many, fill(many, FASTEST, test=100, split=split)))[1:]
     assert not any("four of five" in each for each in details)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "words"),
-    [
-        (
-            (0.2, 0.4),
-            "accuracy of 0.200 or more for the pair .* least between seeds, and of 0.400 or more for the pair",
-        ),
-        (
-            (0.2, 1.4),
-            "of 0.200 or more for some pairs of variants, and not even the largest possible one for the others",
-        ),
-        ((1.2, 3.7), "would show no difference in accuracy, not even the largest possible one"),
-    ],
-)
-def test_a_difference_larger_than_possible_is_not_said_to_be_seen(sizes, words) -> None:
-    score = ComparedScore(metric="accuracy", name="accuracy")
-    assert re.search(words, own_data_answer._smallest_seen(sizes, score))
 
 
 def test_identical_seeds_take_the_spread_of_the_items(store) -> None:

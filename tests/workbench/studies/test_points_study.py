@@ -223,6 +223,23 @@ def test_the_estimate_is_of_this_machine(
     assert 2**20 < estimate.memory_bytes < 2**32
 
 
+def test_runs_with_half_the_steps_are_not_timed_again(
+    tmp_path: Path, folder: Path, small: presets.PointsPreset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    request = studies.Request(preset="quick", schemes=["nope", "gridpe"], seeds=[0], source=folder)
+    specs = STUDY.plan(request, store)
+    timed = list[str]()
+    cost = dataclasses.replace(STUDY.cost, seconds=lambda spec, _: timed.append(spec.condition) or 100.0)
+    study = dataclasses.replace(STUDY, cost=cost)
+    several = study.estimate(specs, store, 1)
+    assert {*timed} == {"my shapes"}
+    halves = [spec for spec in specs if spec.condition.endswith("half budget")]
+    trained = [spec for spec in specs if "training" in spec.settings and spec not in halves]
+    alone = study.estimate(trained, store, 1)
+    assert several.seconds - alone.seconds == pytest.approx(50.0 * len(halves) + 100.0 * (len(specs) - 2 * len(halves)))
+
+
 # the user's meshes, and the parts of Spot ---------------------------------------------------------------------------
 
 

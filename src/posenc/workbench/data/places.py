@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates
 from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
@@ -128,7 +129,9 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         named = np.array(cells.column(special["groups"]))[rows]
         groups = np.unique(named, return_inverse=True)[1].astype(np.int64)
     coords = found.values[rows]
-    notes += [*more, *features.notes, *shared_places(coords)]
+    numbers = dict(zip(features.numeric_names, features.numeric.T, strict=False))
+    numbers |= {} if classes else {target: targets}
+    notes += [*more, *features.notes, *code_sentences(numbers, "rows"), *shared_places(coords)]
     stated = _stated(found, target, features, options) | special
     return PlaceTable(
         cells.form, found.geometry, found.names, coords, features.numeric, features.numeric_names, features.codes,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from posenc.frequencies import LENGTHS
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import read_times
 from posenc.workbench.data.table_cells import (
@@ -40,6 +42,9 @@ NOUN = TableNoun(
     "A table of series has times and values in rows.",
 )
 LEAST_READINGS = 3
+SUNDAY, CLOCKS_ARE_SET = 7, 4
+"""Weekday on which clocks are set back, and an hour by which they have been."""
+EPOCH = datetime(1970, 1, 1)
 NAMED = 5
 """Series that are left out and named; the others are counted."""
 
@@ -137,7 +142,7 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
             reason = _fault(series)
             made += [] if reason else [series]
             unusable += [f"{label}: {reason}"] if reason else []
-    notes += _row_notes(cells, disorder, doubled) + _left_out(unusable)
+    notes += [*code_sentences(values), *_row_notes(cells, disorder, doubled), *_left_out(unusable)]
     if not made:
         raise UserFileError(f"{cells.path} has no series to forecast. {_left_out(unusable)[0]} Give other readings.")
     if missing := sum(int((~np.isfinite(each.values)).sum()) for each in made):
@@ -268,10 +273,22 @@ def _sorted_rows(
             of = f" of the series {name}" if name else ""
             raise UserFileError(
                 f"{cells.at(second)} has the time of {cells.noun} {cells.lines[first]}{of} and another value. Keep one "
-                "reading for each time, or name the column of the series: --id NAME"
+                "reading for each time, or name the column of the series: --id NAME."
+                f"{_clock_hint(float(times[second]))}"
             )
         doubled.append(second)
     return np.delete(order, again + 1)
+
+
+def _clock_hint(seconds: float) -> str:
+    """Remedy for two readings at a time at which clocks are set back, a Sunday before 4 o'clock; "" for others."""
+    time = EPOCH + timedelta(seconds=seconds)
+    if time.isoweekday() != SUNDAY or time.hour >= CLOCKS_ARE_SET:
+        return ""
+    return (
+        f" If clocks were set back in this hour, give all times their offset from UTC, as {time:%Y-%m-%dT%H:%M}+02:00 "
+        "and then +01:00."
+    )
 
 
 def _fault(series: Series) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from posenc.workbench.tasks.class_split import Parts
 
 GRAPHS_VERSION = 1
 """Version of the reading of graphs: part of the identity of their runs."""
+MANY_EDGES = 200_000
+"""Edges from which the computation of a view takes so long that it is printed."""
 ARRAYS = ("sizes", "edges", "answers", "colors", "attributes")
 """Fields of a set of graphs that are arrays; the others are text."""
 
@@ -145,6 +148,8 @@ def load_view(root: Path, data: Mapping[str, Any], graphs: GraphSet, view: task.
         return task.view_arrays(graphs, view)
     path = _path(root, f"{data['graphs']}-{view}")
     if not path.exists():
+        if (edges := graphs.edges.shape[1] // 2) >= MANY_EDGES:
+            print(f"Computing the {view} of {edges:,} edges, once for this store.", file=sys.stderr, flush=True)
         _save(path, task.view_arrays(graphs, view))
     with np.load(path, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}

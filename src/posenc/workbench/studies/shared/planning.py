@@ -369,7 +369,7 @@ def estimate(study: Study, specs: Sequence[RunSpec], store: Store, processes: in
     """
     if not specs:
         return CostEstimate(seconds=0, memory_bytes=0, runs=0)
-    each = _of_each(study, specs, lambda spec: study.cost.seconds(spec, store))
+    each = _seconds_of_each(study, specs, store)
     processes = min(processes, len(specs))
     at_once = min(processes, cores()) if specs[0].device == "cpu" else processes
     return CostEstimate(
@@ -383,6 +383,24 @@ def _bytes_of(study: Study, specs: Sequence[RunSpec], processes: int) -> float:
     """Memory in bytes of the processes with the largest runs."""
     each = (WORKER_BYTES + memory for memory in _of_each(study, specs, study.cost.memory))
     return sum(sorted(each, reverse=True)[:processes])
+
+
+def _seconds_of_each(study: Study, specs: Sequence[RunSpec], store: Store) -> list[float]:
+    """Time of each run. Runs with half the steps are not timed, if the same runs with all steps are planned too."""
+    trained = {(spec.condition, spec.variant): spec for spec in specs if _steps(spec)}
+    timed, shares = list[RunSpec](), list[float]()
+    for spec in specs:
+        full = trained.get((full_budget_of(spec.condition) or "", spec.variant), spec)
+        timed.append(full)
+        shares.append(1.0 if full is spec else _steps(spec) / _steps(full))
+    costs = _of_each(study, timed, lambda spec: study.cost.seconds(spec, store))
+    return [share * cost for share, cost in zip(shares, costs, strict=True)]
+
+
+def _steps(spec: RunSpec) -> float:
+    """Epochs or steps of a run; 0 for one without a training, or with a time limit in place of steps."""
+    training = spec.settings.get("training", {})
+    return 0 if training.get("seconds") else training.get("epochs", 0)
 
 
 def _of_each(study: Study, specs: Sequence[RunSpec], cost: Callable[[RunSpec], float]) -> list[float]:

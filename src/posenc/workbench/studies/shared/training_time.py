@@ -12,8 +12,8 @@ from posenc.workbench.training.loop import Fit, TrainingConfig
 STEPS, MOST_STEPS, ENOUGH_SECONDS = 2, 20, 0.1
 """Steps that are timed, after one that warms up: at least; and at most, until they have taken this time. Two steps of a
 small model take a few milliseconds, too few to tell what thousands take on a machine that does other work too."""
-LONG_SECONDS = 3.0
-"""Time of the first step from which it is the estimate itself, and is printed, because a user waits for it."""
+LONG_SECONDS, PRINTED_SECONDS = 1.0, 3.0
+"""Time of the first step from which it is the estimate itself; and from which it is printed, because a user waits."""
 
 
 def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> float:
@@ -40,7 +40,8 @@ def training_seconds(fit: Fit, config: TrainingConfig, device: str = "cpu") -> f
             float(loss.detach())  # this waits for another device
             spent = clock() - began
             if step == 0 and spent >= LONG_SECONDS:
-                print(f"Estimating the time: one step takes {spent:.0f} s here.", file=sys.stderr, flush=True)
+                if spent >= PRINTED_SECONDS:
+                    print(f"Estimating the time: one step takes {spent:.0f} s here.", file=sys.stderr, flush=True)
                 step = 1
                 break
             if step >= STEPS and spent >= ENOUGH_SECONDS:
