@@ -43,7 +43,8 @@ class GraphDistance(PairScheme):
         s_ij = q_i . k_j + b_h[phi(v_i, v_j)] + c_h[type(v_i, v_j)]
 
     Args:
-        heads: Number of query heads.
+        heads: Number of query heads, or a divisor of it: then as many neighboring query heads share a column of the
+            table. With 1, all heads share it.
         edges: One graph for all positions, as pairs of node numbers ``(E, 2)`` or as a ``Graph``. Default: None, so
             that ``Positions.graph`` of ``graph(.., view="hops")`` or ``graphs(.., view="hops")`` has the graphs.
         nodes: Number of nodes of the largest graph. Default: 5,000, or that of ``edges``.

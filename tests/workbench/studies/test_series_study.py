@@ -15,7 +15,7 @@ from posenc.workbench.executors.processes import InProcess
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.series import STUDY, settings, variants
+from posenc.workbench.studies.series import STUDY, plots, settings, variants
 from posenc.workbench.studies.series.execute import SeriesModel
 from posenc.workbench.studies.series.stored_series import scales_of
 from posenc.workbench.tasks.series import TimeScales
@@ -43,6 +43,25 @@ def test_periods_of_a_written_scheme_are_physical_in_any_unit(tmp_path: Path) ->
         found.append(periods(*stated.pop("names"), **stated).numpy())
     wanted = 2 * np.pi * np.arange(1, 9) * scales.shortest / 86400
     assert all(np.allclose(each, wanted) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("RoPE(2, of=16, frequencies=periods('day'))", "1 day"),
+        ("Sinusoid(4, frequencies=[3.14159265, 1.0471975512])", "30 minutes, 1.5 hours"),
+        ("RoPE(frequencies=geometric(base=100))", "those of its schedule"),
+        ("RoPE", "those of the scheme"),
+        ("ALiBi(heads=2)", "none"),
+        ("time-bias", "none"),
+        ("calendar-rows", "12 hours, 1 day"),
+    ],
+)
+def test_the_table_of_variants_names_the_periods_of_every_form_of_frequencies(text: str, words: str) -> None:
+    scales = TimeScales(900.0, 2 * 86400.0, 30 * 86400.0, 0.0, ("day",))
+    made = variants.variant(text, STUDY.presets["quick"].model, 16, scales)
+    assert made is not None
+    assert plots._periods(made, scales.shortest) == words
 
 
 def readings(folder: Path, name: str = "readings.csv") -> Path:

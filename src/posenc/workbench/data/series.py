@@ -221,7 +221,8 @@ def time_phrase(seconds: float) -> str:
     Returns:
         The words.
     """
-    unit = next((each for each in ("year", "day", "hour", "minute") if seconds >= LENGTHS[each]), "second")
+    rounded = seconds * (1 + 1e-9)  # a period of 1 day from a stored frequency is a little less than 86,400 s
+    unit = next((each for each in ("year", "day", "hour", "minute") if rounded >= LENGTHS[each]), "second")
     text = f"{seconds / LENGTHS[unit]:.3g}"
     return f"{text} {unit}{'' if text == '1' else 's'}"
 
