@@ -95,7 +95,7 @@ $(VENV)/.run: $(VENV)/.torch pyproject.toml
 $(VENV)/.test: $(VENV)/.torch pyproject.toml
 	$(PIP) --constraint constraints.txt --editable '.[analysis,fields,vision,fmri,onnx,tb,text,places,ray,slurm]' 'pip>=25.1'
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group dev --group oracles --group docs
-	$(PIP) --constraint constraints.txt --no-deps timm torch-geometric  # torchvision and aiohttp, which they ask for, are not needed
+	$(PIP) --constraint constraints.txt --no-deps timm torch-geometric fla-core  # torchvision, aiohttp, triton, which they ask for, are not needed
 	touch $@ $(VENV)/.run
 
 $(VENV)/.triton: $(VENV)/.test

@@ -5,7 +5,7 @@ import gc
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -108,6 +108,21 @@ def authors_folder() -> Path:
     if not folder.is_dir():
         pytest.skip(f"POSENC_DATA is {data}, which has no folder lst/ with the authors' Latin squares")
     return folder
+
+
+@pytest.fixture
+def same(record_property: Callable[[str, object], None]) -> Callable[..., None]:
+    """Compare values with those of another implementation; ``tools/parity.py`` collects the largest difference.
+
+    A test that uses it has the mark ``compares``.
+    """
+
+    def compare(found: torch.Tensor, wanted: torch.Tensor, absolute: float = 1e-5, relative: float = 0.0) -> None:
+        torch.testing.assert_close(found, wanted, atol=absolute, rtol=relative)
+        size = max(1.0, float(wanted.detach().abs().max()))
+        record_property(str(found.dtype), float((found - wanted).detach().abs().max()) / size)
+
+    return compare
 
 
 @pytest.fixture

@@ -50,17 +50,22 @@ def test_the_layers_are_those_of_transformers(config, module, every):
         assert [bool(one) for one in theirs.no_rope_layers] == rotates
 
 
-def test_windows_and_chunks_are_those_of_transformers():
+@pytest.mark.oracles
+@pytest.mark.compares("SlidingWindow", "transformers", "sliding_window_overlay")
+@pytest.mark.compares("ChunkedAttention", "transformers", "chunked_overlay")
+def test_windows_and_chunks_are_those_of_transformers(same):
     masks = pytest.importorskip("transformers.masking_utils")
     padding = torch.tensor([0, 3])
     i, j = torch.arange(N)[:, None], torch.arange(N)
     window = masks.sliding_window_overlay(5)
-    assert torch.equal(mask_of(SlidingWindow(5)), window(0, 0, i, j) & (j <= i))
+    same(mask_of(SlidingWindow(5)).float(), (window(0, 0, i, j) & (j <= i)).float(), 0.0)
     chunk = masks.chunked_overlay(6, padding)
     for sample, left in enumerate(padding.tolist()):
         pos = Positions((j - left)[:, None], j >= left)
         real = (j >= left) & (i >= left)
-        assert torch.equal(mask_of(ChunkedAttention(6), pos) & real, chunk(sample, 0, i, j) & (j <= i) & real)
+        same(
+            (mask_of(ChunkedAttention(6), pos) & real).float(), (chunk(sample, 0, i, j) & (j <= i) & real).float(), 0.0
+        )
 
 
 def test_a_window_on_both_sides():

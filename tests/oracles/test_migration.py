@@ -20,12 +20,16 @@ START, *SECTIONS = re.split(r"^## ", DOCUMENT, flags=re.M)
 BY_NAME = {section.partition("\n")[0]: section for section in SECTIONS}
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \|$", re.M)
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```", re.M | re.S)
+SCHEME = re.compile(r"\b[A-Z]\w*(?=\()")
 COMPARED = [
-    pytest.param(name, there, here, id=f"{name}: {there}"[:80])
+    pytest.param(
+        name, there, here, id=f"{name}: {there}"[:80],
+        marks=[pytest.mark.compares(SCHEME.findall(here)[0], name, "rows of migration.md")],
+    )
     for name, section in BY_NAME.items()
     for table in re.findall(r"^\| there \| here \|\n(?:\|.*\n)+", section, re.M)
     for there, here in ROW.findall(table)
-]
+]  # fmt: skip
 
 
 def names_of(section: str) -> dict[str, Any]:
@@ -37,14 +41,14 @@ def names_of(section: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("library", "there", "here"), COMPARED)
-def test_both_sides_of_a_row_have_the_same_values(library, there, here, request):
+def test_both_sides_of_a_row_have_the_same_values(library, there, here, request, same):
     if library == "timm":
         request.getfixturevalue("timm")
     else:
         pytest.importorskip(library.replace("-", "_"))
     names = names_of(BY_NAME[library])
     want, found = eval(there, names), eval(here, names)
-    torch.testing.assert_close(found.expand_as(want), want, atol=1e-5, rtol=0)
+    same(found.expand_as(want), want)
 
 
 def test_no_row_is_left_out():
@@ -78,15 +82,18 @@ def values(scheme: Any, x: torch.Tensor) -> torch.Tensor:
     return scheme.embed(scheme.prepare(Positions(x)))
 
 
-def test_frequency_is_the_formula_of_tiny_cuda_nn():
+@pytest.mark.compares("Sinusoid", "transcribed", "NVlabs/tiny-cuda-nn, rows of migration.md")
+def test_frequency_is_the_formula_of_tiny_cuda_nn(same):
     options, scheme = built("Frequency")
     x = torch.rand(7, 3, dtype=torch.float64)
     angles = math.pi * x[..., None] * 2 ** torch.arange(options["n_frequencies"])
     want = torch.stack([angles.sin(), (angles + math.pi / 2).sin()], -1).flatten(1)
-    torch.testing.assert_close(values(scheme, x).double(), want, atol=1e-5, rtol=0)
+    found = values(scheme, x)
+    same(found, want.to(found.dtype))
 
 
-def test_one_blob_is_the_formula_of_tiny_cuda_nn():
+@pytest.mark.compares("OneBlob", "transcribed", "NVlabs/tiny-cuda-nn, rows of migration.md")
+def test_one_blob_is_the_formula_of_tiny_cuda_nn(same):
     options, scheme = built("OneBlob")
     bins, x = options["n_bins"], torch.rand(7, 3, dtype=torch.float64)
 
@@ -98,4 +105,5 @@ def test_one_blob_is_the_formula_of_tiny_cuda_nn():
     edges = torch.arange(bins + 1) / bins - x[..., None]
     total = sum(below(bins * (edges + turn)) for turn in (-1, 0, 1))
     want = (total[..., 1:] - total[..., :-1]).flatten(1)
-    torch.testing.assert_close(values(scheme, x).double(), want, atol=1e-5, rtol=0)
+    found = values(scheme, x)
+    same(found, want.to(found.dtype))

@@ -9,6 +9,7 @@ from posenc.schemes.alibi import ALiBi, released_slopes
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fox import FoX
 from posenc.schemes.log_cpb import LogCPB
+from posenc.schemes.shaw import Shaw
 from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias, buckets_by_distance
 
@@ -30,23 +31,21 @@ def ours(scheme, heads, q_pos, k_pos=None):
     return scheme.bias(q, k, None, scheme.relate(where_q, where_k), None)
 
 
-def same(mine, theirs, close=1e-5):
-    torch.testing.assert_close(mine, theirs, atol=close, rtol=0)
-
-
 def causal(length):
     return torch.ones(length, length, dtype=torch.bool).tril()
 
 
 # ALiBi ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.compares("ALiBi", "x-transformers", "AlibiPositionalBias")
 @pytest.mark.parametrize("heads", [1, 2, 8, 12, 16, 20])
-def test_alibi_is_that_of_x_transformers(x_transformers, heads):
+def test_alibi_is_that_of_x_transformers(x_transformers, heads, same):
     # its slopes for numbers of heads that are not a power of two are those of the paper's code, not of its formula
     scheme = ALiBi(heads, slopes=released_slopes(heads))
     same(ours(scheme, heads, sequence(LENGTH)), x_transformers.AlibiPositionalBias(heads)(LENGTH, LENGTH))
 
 
-def test_alibi_by_the_papers_formula_is_the_same_for_powers_of_two_alone(x_transformers):
+@pytest.mark.compares("ALiBi", "x-transformers", "AlibiPositionalBias")
+def test_alibi_by_the_papers_formula_is_the_same_for_powers_of_two_alone(x_transformers, same):
     for heads in (2, 4, 8, 16):
         same(ours(ALiBi(heads), heads, sequence(LENGTH)), x_transformers.AlibiPositionalBias(heads)(LENGTH, LENGTH))
     assert not torch.allclose(
@@ -54,7 +53,8 @@ def test_alibi_by_the_papers_formula_is_the_same_for_powers_of_two_alone(x_trans
     )
 
 
-def test_alibi_while_decoding_and_at_real_positions(x_transformers):
+@pytest.mark.compares("ALiBi", "x-transformers", "AlibiPositionalBias")
+def test_alibi_while_decoding_and_at_real_positions(x_transformers, same):
     theirs = x_transformers.AlibiPositionalBias(8)
     same(ours(ALiBi(8), 8, sequence(3, start=LENGTH - 3), sequence(LENGTH)), theirs(3, LENGTH))  # queries at the end
     q_at, k_at = torch.rand(5) * 30, torch.rand(9) * 30
@@ -62,8 +62,9 @@ def test_alibi_while_decoding_and_at_real_positions(x_transformers):
     same(mine, theirs.forward_custom_pos(q_at, k_at))
 
 
+@pytest.mark.compares("ALiBi", "transformers", "BLOOM")
 @pytest.mark.parametrize("heads", [8, 12])
-def test_alibi_is_that_of_bloom_up_to_a_number_that_softmax_forgets(heads):
+def test_alibi_is_that_of_bloom_up_to_a_number_that_softmax_forgets(heads, same):
     bloom = pytest.importorskip("transformers.models.bloom.modeling_bloom")
     # m_h j there and -m_h (i - j) here: m_h i apart for all keys of a query, under a causal mask alone
     told = bloom.build_alibi_tensor(torch.ones(1, LENGTH, dtype=torch.long), heads, torch.float32)
@@ -92,8 +93,9 @@ def test_buckets_of_t5(name, bidirectional, buckets, far):
     torch.testing.assert_close(mine, theirs)
 
 
+@pytest.mark.compares("T5Bias", "transformers", "T5")
 @pytest.mark.parametrize("decoder", [False, True])
-def test_t5_bias_is_that_of_t5(decoder):
+def test_t5_bias_is_that_of_t5(decoder, same):
     transformers = pytest.importorskip("transformers")
     t5 = pytest.importorskip("transformers.models.t5.modeling_t5")
     config = transformers.T5Config(d_model=32, d_kv=8, num_heads=4, is_decoder=decoder)
@@ -101,11 +103,12 @@ def test_t5_bias_is_that_of_t5(decoder):
     scheme = T5Bias(4, bidirectional=not decoder)
     scheme.table.data.copy_(layer.relative_attention_bias.weight.data)
     mine = ours(scheme, 4, sequence(200))
-    assert torch.equal(mine.expand(1, -1, -1, -1) if mine.dim() == 3 else mine, layer.compute_bias(200, 200))
+    same(mine.expand(1, -1, -1, -1) if mine.dim() == 3 else mine, layer.compute_bias(200, 200), 0.0)
 
 
+@pytest.mark.compares("T5Bias", "x-transformers", "RelativePositionBias")
 @pytest.mark.parametrize("decoder", [False, True])
-def test_t5_bias_is_that_of_x_transformers(x_transformers, decoder):
+def test_t5_bias_is_that_of_x_transformers(x_transformers, decoder, same):
     theirs = x_transformers.RelativePositionBias(scale=WIDTH**0.5, causal=decoder, heads=4)
     scheme = T5Bias(4, bidirectional=not decoder)
     # there the bias is multiplied, since its logits are divided: here the caller does neither, with scale=1
@@ -113,8 +116,27 @@ def test_t5_bias_is_that_of_x_transformers(x_transformers, decoder):
     same(ours(scheme, 4, sequence(7, start=93), sequence(100)), theirs(7, 100))
 
 
+@pytest.mark.compares("Shaw", "transformers", "Wav2Vec2-BERT")
+def test_shaw_on_keys_is_that_of_wav2vec2_bert(same):
+    transformers = pytest.importorskip("transformers")
+    code = pytest.importorskip("transformers.models.wav2vec2_bert.modeling_wav2vec2_bert")
+    config = transformers.Wav2Vec2BertConfig(
+        hidden_size=3 * WIDTH, num_attention_heads=3, position_embeddings_type="relative_key",
+        left_max_position_embeddings=12, right_max_position_embeddings=12,
+    )  # fmt: skip
+    layer = code.Wav2Vec2BertSelfAttention(config)
+    q, k = torch.randn(2, 2, 3, LENGTH, WIDTH).unbind()
+    _, theirs = code._apply_relative_key_position_encoding(layer, q, k)
+    scheme = Shaw(WIDTH, 12, values=False)
+    scheme.keys.data.copy_(layer.distance_embedding.weight.data)
+    where = scheme.prepare(sequence(LENGTH))
+    # there the bias is divided by sqrt(d) before it is added, here all logits are
+    same(scheme.bias(q, k, None, scheme.relate(where, where), None).detach() * WIDTH**-0.5, theirs.detach())
+
+
 # of content ----------------------------------------------------------------------------------------------------------
-def test_cope_is_that_of_x_transformers(x_transformers):
+@pytest.mark.compares("CoPE", "x-transformers", "CoPE")
+def test_cope_is_that_of_x_transformers(x_transformers, same):
     q, k = torch.randn(2, 2, 3, LENGTH, WIDTH).unbind()
     q = q * WIDTH**-0.5  # here q carries the softmax scale in both equations; there the model multiplies the table by q
     theirs, scheme = x_transformers.CoPE(WIDTH, 3, max_pos=12), CoPE(WIDTH, 12)
@@ -129,10 +151,11 @@ def test_cope_is_that_of_x_transformers(x_transformers):
     weight = torch.randn_like(mine).tril()
     (given,) = torch.autograd.grad((mine * weight).sum(), scheme.table)
     (gotten,) = torch.autograd.grad((told * weight).sum(), theirs.pos_emb)
-    torch.testing.assert_close(given, gotten, atol=1e-4, rtol=1e-4)
+    same(given, gotten, 1e-4, 1e-4)
 
 
-def test_fox_is_the_data_dependent_alibi_of_x_transformers(x_transformers):
+@pytest.mark.compares("FoX", "x-transformers", "DataDependentAlibi")
+def test_fox_is_the_data_dependent_alibi_of_x_transformers(x_transformers, same):
     x, q = torch.randn(2, LENGTH, 24), torch.zeros(2, 3, LENGTH, WIDTH)
     theirs, scheme = x_transformers.DataDependentAlibi(24, 3), FoX(24, 3)
     linear = theirs.to_forget_gates[0]
@@ -146,18 +169,20 @@ def test_fox_is_the_data_dependent_alibi_of_x_transformers(x_transformers):
 
 
 # of windows ----------------------------------------------------------------------------------------------------------
+@pytest.mark.compares("SwinBias", "transformers", "Swin")
 @pytest.mark.parametrize("window", [(7, 7), (4, 6)])
-def test_swin_bias_is_that_of_swin(window):
+def test_swin_bias_is_that_of_swin(window, same):
     swin = pytest.importorskip("transformers.models.swin.modeling_swin")
     theirs, scheme = swin.SwinRelativePositionBias(3, window), SwinBias(3, window)
     # rows count query minus key there, key minus query here
     theirs.relative_position_bias_table.data.copy_(scheme.table.data.flip(0))
     mine = ours(scheme, 3, grid(*window))
-    assert torch.equal(mine.reshape(1, 3, *mine.shape[-2:]), theirs())
+    same(mine.reshape(1, 3, *mine.shape[-2:]), theirs(), 0.0)
 
 
+@pytest.mark.compares("LogCPB", "transformers", "Swin V2")
 @pytest.mark.parametrize(("window", "made_for"), [((8, 8), None), ((4, 6), None), ((8, 8), (4, 4))])
-def test_log_cpb_as_its_authors_ran_it_is_that_of_swin_v2(window, made_for):
+def test_log_cpb_as_its_authors_ran_it_is_that_of_swin_v2(window, made_for, same):
     transformers = pytest.importorskip("transformers")
     swin = pytest.importorskip("transformers.models.swinv2.modeling_swinv2")
     config = transformers.Swinv2Config(attention_probs_dropout_prob=0.0)

@@ -1,4 +1,4 @@
-"""Rotations of queries and keys, against rotary-embedding-torch, x-transformers and transformers: the same channels."""
+"""Rotations of q and k, against rotary-embedding-torch, x-transformers, transformers and timm: the same channels."""
 
 import math
 
@@ -8,6 +8,7 @@ import torch
 from posenc.frequencies import geometric
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.axial_rope import AxialRoPE
+from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sectioned_rope import SectionedRoPE
@@ -38,17 +39,14 @@ def ours(scheme, pos, q, k):
     return scheme.transform(q, where, "q"), scheme.transform(k, where, "k")
 
 
-def same(mine, theirs, dtype=torch.float32):
-    torch.testing.assert_close(mine, theirs, atol=CLOSE[dtype], rtol=0)
-
-
 def logits(pair):
     q, k = pair
     return q @ k.mT
 
 
+@pytest.mark.compares("RoPE", "rotary-embedding-torch", "RotaryEmbedding")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rope_interleaved_is_that_of_rotary_embedding_torch(rotary_embedding_torch, dtype):
+def test_rope_interleaved_is_that_of_rotary_embedding_torch(rotary_embedding_torch, dtype, same):
     q, k = queries_and_keys(dtype=dtype)
     # its own frequencies and its cache are float32 whatever the dtype: float64 ones are handed in, and nothing cached
     theirs = rotary_embedding_torch.RotaryEmbedding(
@@ -56,10 +54,11 @@ def test_rope_interleaved_is_that_of_rotary_embedding_torch(rotary_embedding_tor
     )
     places = Positions(torch.arange(7, LENGTH + 7, dtype=dtype)[:, None])  # here float64 angles need float64 positions
     for x, y in zip(ours(RoPE(WIDTH), places, q, k), (q, k), strict=True):
-        same(x, theirs.rotate_queries_or_keys(y, offset=7), dtype)
+        same(x, theirs.rotate_queries_or_keys(y, offset=7), CLOSE[dtype])
 
 
-def test_rope_interleaved_with_its_own_frequencies_and_cache(rotary_embedding_torch):
+@pytest.mark.compares("RoPE", "rotary-embedding-torch", "RotaryEmbedding")
+def test_rope_interleaved_with_its_own_frequencies_and_cache(rotary_embedding_torch, same):
     q, k = queries_and_keys()
     theirs = rotary_embedding_torch.RotaryEmbedding(WIDTH)
     mine = ours(RoPE(WIDTH), sequence(LENGTH), q, k)
@@ -67,7 +66,8 @@ def test_rope_interleaved_with_its_own_frequencies_and_cache(rotary_embedding_to
         same(x, theirs.rotate_queries_or_keys(y))
 
 
-def test_a_part_of_the_head_turns_where_the_library_is_built_narrower(rotary_embedding_torch):
+@pytest.mark.compares("RoPE", "rotary-embedding-torch", "RotaryEmbedding")
+def test_a_part_of_the_head_turns_where_the_library_is_built_narrower(rotary_embedding_torch, same):
     q, k = queries_and_keys()
     theirs = rotary_embedding_torch.RotaryEmbedding(16)
     mine = ours(RoPE(16, of=WIDTH), sequence(LENGTH), q, k)
@@ -75,8 +75,9 @@ def test_a_part_of_the_head_turns_where_the_library_is_built_narrower(rotary_emb
         same(x, theirs.rotate_queries_or_keys(y))
 
 
+@pytest.mark.compares("RoPE", "x-transformers", "RotaryEmbedding")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_rope_interleaved_is_that_of_x_transformers_at_any_real_position(x_transformers, dtype):
+def test_rope_interleaved_is_that_of_x_transformers_at_any_real_position(x_transformers, dtype, same):
     q, k = queries_and_keys(dtype=dtype)
     places = torch.rand(2, LENGTH, dtype=dtype) * 50  # each sample its own, between the whole ones
     theirs = x_transformers.RotaryEmbedding(WIDTH).to(dtype)
@@ -84,11 +85,12 @@ def test_rope_interleaved_is_that_of_x_transformers_at_any_real_position(x_trans
     angles, scale = theirs(places)
     mine = ours(RoPE(WIDTH), Positions(places[..., None]), q, k)
     for x, y in zip(mine, (q, k), strict=True):
-        same(x, x_transformers.apply_rotary_pos_emb(y, angles, scale), dtype)
+        same(x, x_transformers.apply_rotary_pos_emb(y, angles, scale), CLOSE[dtype])
 
 
+@pytest.mark.compares("RoPE", "transformers", "Llama")
 @pytest.mark.parametrize("base", [10000.0, 500.0])
-def test_rope_half_is_that_of_llama_in_transformers(base):
+def test_rope_half_is_that_of_llama_in_transformers(base, same):
     transformers = pytest.importorskip("transformers")
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     q, k = queries_and_keys()
@@ -102,7 +104,8 @@ def test_rope_half_is_that_of_llama_in_transformers(base):
         same(x, y)
 
 
-def test_rope_interleaved_is_that_of_gpt_j_in_transformers():
+@pytest.mark.compares("RoPE", "transformers", "GPT-J")
+def test_rope_interleaved_is_that_of_gpt_j_in_transformers(same):
     gptj = pytest.importorskip("transformers.models.gptj.modeling_gptj")
     q, k = queries_and_keys()
     sin, cos = gptj.create_sinusoidal_positions(LENGTH, WIDTH)[None].chunk(2, -1)
@@ -110,8 +113,9 @@ def test_rope_interleaved_is_that_of_gpt_j_in_transformers():
         same(x, gptj.apply_rotary_pos_emb(y.transpose(1, 2), sin, cos).transpose(1, 2))  # heads after tokens there
 
 
+@pytest.mark.compares("AxialRoPE", "rotary-embedding-torch", "get_axial_freqs")
 @pytest.mark.parametrize("shape", [(5, 7), (7, 5), (2, 3, 4)])
-def test_axial_rope_is_that_of_rotary_embedding_torch(rotary_embedding_torch, shape):
+def test_axial_rope_is_that_of_rotary_embedding_torch(rotary_embedding_torch, shape, same):
     pos = grid(*shape)
     q, k = queries_and_keys(length=pos.count)
     # base 10000 there and 100 here; it is built for the width of one axis, whose pairs its exponent counts, as here
@@ -121,7 +125,8 @@ def test_axial_rope_is_that_of_rotary_embedding_torch(rotary_embedding_torch, sh
         same(x, rotary_embedding_torch.apply_rotary_emb(angles, y))
 
 
-def test_axial_rope_in_halves_is_that_of_dinov3_in_transformers():
+@pytest.mark.compares("AxialRoPE", "transformers", "DINOv3")
+def test_axial_rope_in_halves_is_that_of_dinov3_in_transformers(same):
     transformers = pytest.importorskip("transformers")
     dino = pytest.importorskip("transformers.models.dinov3_vit.modeling_dinov3_vit")
     config = transformers.DINOv3ViTConfig(hidden_size=HEADS * WIDTH, num_attention_heads=HEADS, patch_size=4)
@@ -135,7 +140,19 @@ def test_axial_rope_in_halves_is_that_of_dinov3_in_transformers():
         same(x, y)
 
 
-def test_sectioned_rope_is_that_of_qwen2_vl_in_transformers():
+@pytest.mark.compares("MixedRoPE", "timm", "RotaryEmbeddingMixed")
+def test_mixed_rope_is_that_of_timm(timm, same):
+    theirs = timm.layers.RotaryEmbeddingMixed(HEADS * WIDTH, depth=1, num_heads=HEADS, feat_shape=[5, 7])
+    scheme = MixedRoPE(WIDTH, HEADS)
+    # columns before rows there
+    scheme.directions.data.copy_(theirs.freqs.data[:, 0].flip(0).transpose(0, 1))
+    q, k = queries_and_keys(length=35)
+    for x, y in zip(ours(scheme, grid(5, 7), q, k), (q, k), strict=True):
+        same(x.detach(), timm.layers.apply_rot_embed_cat(y, theirs.get_embed()[0]).detach())
+
+
+@pytest.mark.compares("SectionedRoPE", "transformers", "Qwen 2 VL")
+def test_sectioned_rope_is_that_of_qwen2_vl_in_transformers(same):
     transformers = pytest.importorskip("transformers")
     qwen = pytest.importorskip("transformers.models.qwen2_vl.modeling_qwen2_vl")
     q, k = queries_and_keys()
@@ -154,8 +171,9 @@ def centred_as_released(head_dim, length):
     return XPos(head_dim, extent=2 * (length // 2))
 
 
+@pytest.mark.compares("XPos", "rotary-embedding-torch", "RotaryEmbedding")
 @pytest.mark.parametrize("length", [40, 41])
-def test_xpos_is_that_of_rotary_embedding_torch(rotary_embedding_torch, length):
+def test_xpos_is_that_of_rotary_embedding_torch(rotary_embedding_torch, length, same):
     q, k = queries_and_keys(length=length)
     theirs = rotary_embedding_torch.RotaryEmbedding(WIDTH, use_xpos=True)
     mine = ours(centred_as_released(WIDTH, length), sequence(length), q, k)
@@ -163,7 +181,8 @@ def test_xpos_is_that_of_rotary_embedding_torch(rotary_embedding_torch, length):
         same(x, y)
 
 
-def test_xpos_is_that_of_x_transformers(x_transformers):
+@pytest.mark.compares("XPos", "x-transformers", "RotaryEmbedding")
+def test_xpos_is_that_of_x_transformers(x_transformers, same):
     q, k = queries_and_keys()
     angles, scale = x_transformers.RotaryEmbedding(WIDTH, use_xpos=True)(torch.arange(LENGTH))
     theirs = (
@@ -174,7 +193,7 @@ def test_xpos_is_that_of_x_transformers(x_transformers):
         same(x, y)
     # the centre cancels in the logits, so any longer extent gives the same ones
     mine = logits(ours(XPos(WIDTH, extent=1000), sequence(LENGTH), q, k))
-    torch.testing.assert_close(mine, logits(theirs), atol=1e-5, rtol=1e-5)
+    same(mine, logits(theirs), 1e-5, 1e-5)
 
 
 def test_their_xpos_keys_grow_stale_as_the_text_grows_and_ours_do_not(x_transformers):
@@ -186,7 +205,8 @@ def test_their_xpos_keys_grow_stale_as_the_text_grows_and_ours_do_not(x_transfor
     assert torch.equal(early, late)
 
 
-def test_pope_is_polar_embedding_of_x_transformers(x_transformers):
+@pytest.mark.compares("PoPE", "x-transformers", "PolarEmbedding")
+def test_pope_is_polar_embedding_of_x_transformers(x_transformers, same):
     q, k = queries_and_keys()
     theirs, scheme = x_transformers.PolarEmbedding(WIDTH, HEADS), PoPE(WIDTH, HEADS, initial="uniform")
     # handed over, since its own bias_uniform_init writes in place to a leaf, which raises
@@ -200,4 +220,4 @@ def test_pope_is_polar_embedding_of_x_transformers(x_transformers):
     (gotten,) = torch.autograd.grad(
         logits((polar(q, angles), polar(k, angles + bias))).square().sum(), theirs.learned_bias
     )
-    torch.testing.assert_close(given, gotten[:, 0], rtol=1e-4, atol=1e-5 * gotten.abs().max().item())
+    same(given, gotten[:, 0], 1e-5 * gotten.abs().max().item(), 1e-4)

@@ -28,41 +28,52 @@ def theirs(kind, seq_len=None, reach=EXTENDED, **given):
     return functions[kind](config, torch.device("cpu"), seq_len=seq_len)
 
 
-def same(mine, told):
-    """Theirs are computed in float32, so a relative 1e-6 is all that they hold."""
-    theta, factor = told
-    mine = mine if isinstance(mine, frequencies.Frequencies) else frequencies.Frequencies(mine)
-    torch.testing.assert_close(mine.theta, theta.double(), rtol=1e-6, atol=0)
-    assert mine.attention_factor == pytest.approx(factor, rel=1e-12)
+@pytest.fixture
+def same_schedule(same):
+    """Compare a schedule. Theirs are computed in float32, so a relative 1e-6 is all that they hold."""
+
+    def compare(mine, told):
+        theta, factor = told
+        mine = mine if isinstance(mine, frequencies.Frequencies) else frequencies.Frequencies(mine)
+        same(mine.theta.float(), theta, 0.0, 1e-6)
+        assert mine.attention_factor == pytest.approx(factor, rel=1e-12)
+
+    return compare
 
 
+@pytest.mark.compares("linear", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize("factor", [1.0, 4.0, 7.5])
-def test_linear(factor):
-    same(frequencies.linear(PAIRS, factor=factor), theirs("linear", factor=factor))
+def test_linear(factor, same_schedule):
+    same_schedule(frequencies.linear(PAIRS, factor=factor), theirs("linear", factor=factor))
 
 
+@pytest.mark.compares("dynamic_ntk", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize("length", [100, TRAINED, 5000, 20000])
 @pytest.mark.parametrize("factor", [1.0, 4.0])
-def test_dynamic_ntk(length, factor):
+def test_dynamic_ntk(length, factor, same_schedule):
     # the length of training is max_position_embeddings there
     told = theirs("dynamic", seq_len=length, reach=TRAINED, factor=factor)
-    same(frequencies.dynamic_ntk(PAIRS, length=length, trained=TRAINED, factor=factor), told)
+    same_schedule(frequencies.dynamic_ntk(PAIRS, length=length, trained=TRAINED, factor=factor), told)
 
 
+@pytest.mark.compares("ntk", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize("factor", [2.0, 8.0])
-def test_ntk_is_the_dynamic_one_at_that_stretch(factor):
+def test_ntk_is_the_dynamic_one_at_that_stretch(factor, same_schedule):
     told = theirs("dynamic", seq_len=int(factor * TRAINED), reach=TRAINED, factor=1.0)
-    same(frequencies.ntk(PAIRS, factor=factor), told)
+    same_schedule(frequencies.ntk(PAIRS, factor=factor), told)
 
 
+@pytest.mark.compares("ntk", "rotary-embedding-torch", "RotaryEmbedding")
+@pytest.mark.compares("ntk", "x-transformers", "RotaryEmbedding")
 @pytest.mark.parametrize("factor", [2.0, 8.0])
-def test_ntk_is_the_rescaled_base_of_the_rotary_libraries(factor):
+def test_ntk_is_the_rescaled_base_of_the_rotary_libraries(factor, same_schedule):
     rotary, xt = (pytest.importorskip(n) for n in ("rotary_embedding_torch", "x_transformers.x_transformers"))
     mine = frequencies.ntk(PAIRS, factor=factor)
-    same(mine, (rotary.RotaryEmbedding(WIDTH, theta_rescale_factor=factor).freqs.detach(), 1.0))
-    same(mine, (xt.RotaryEmbedding(WIDTH, base_rescale_factor=factor).inv_freq, 1.0))
+    same_schedule(mine, (rotary.RotaryEmbedding(WIDTH, theta_rescale_factor=factor).freqs.detach(), 1.0))
+    same_schedule(mine, (xt.RotaryEmbedding(WIDTH, base_rescale_factor=factor).inv_freq, 1.0))
 
 
+@pytest.mark.compares("yarn", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize(
     ("ours", "given"),
     [
@@ -72,10 +83,10 @@ def test_ntk_is_the_rescaled_base_of_the_rotary_libraries(factor):
     ],
 )
 @pytest.mark.parametrize("factor", [1.0, 4.0, 32.0])
-def test_yarn_as_its_authors_ran_it(ours, given, factor):
+def test_yarn_as_its_authors_ran_it(ours, given, factor, same_schedule):
     # beta_fast is the paper's beta, beta_slow its alpha
     told = theirs("yarn", factor=factor, original_max_position_embeddings=TRAINED, **given)
-    same(frequencies.yarn(PAIRS, factor=factor, trained=TRAINED, literal=True, **ours), told)
+    same_schedule(frequencies.yarn(PAIRS, factor=factor, trained=TRAINED, literal=True, **ours), told)
 
 
 def test_the_ramp_of_yarns_paper_is_another_and_ends_alike():
@@ -90,28 +101,31 @@ def test_the_ramp_of_yarns_paper_is_another_and_ends_alike():
     assert mine.attention_factor == pytest.approx(factor, rel=1e-12)
 
 
+@pytest.mark.compares("llama3", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize("bounds", [(1.0, 4.0), (0.5, 8.0)])
-def test_llama3(bounds):
+def test_llama3(bounds, same_schedule):
     low, high = bounds
     told = theirs(
         "llama3", factor=8.0, low_freq_factor=low, high_freq_factor=high, original_max_position_embeddings=TRAINED
     )
-    same(frequencies.llama3(PAIRS, factor=8.0, trained=TRAINED, base=BASE, low=low, high=high), told)
+    same_schedule(frequencies.llama3(PAIRS, factor=8.0, trained=TRAINED, base=BASE, low=low, high=high), told)
 
 
+@pytest.mark.compares("longrope", "transformers", "ROPE_INIT_FUNCTIONS")
 @pytest.mark.parametrize(("seq_len", "rescale"), [(TRAINED, SHORT), (TRAINED + 1, LONG)], ids=["short", "long"])
-def test_longrope(seq_len, rescale):
+def test_longrope(seq_len, rescale, same_schedule):
     # the list is chosen there by the length at hand and here by the caller; s there is ``factor`` or the two lengths'
     # ratio, here always the ratio
     told = theirs(
         "longrope", seq_len, factor=EXTENDED / TRAINED, original_max_position_embeddings=TRAINED, short_factor=SHORT,
         long_factor=LONG,
     )  # fmt: skip
-    same(frequencies.longrope(rescale, trained=TRAINED, extended=EXTENDED, base=BASE), told)
+    same_schedule(frequencies.longrope(rescale, trained=TRAINED, extended=EXTENDED, base=BASE), told)
 
 
+@pytest.mark.compares("RoPE", "transformers", "Llama")
 @pytest.mark.parametrize("kind", ["yarn", "longrope"])
-def test_the_attention_factor_meets_queries_and_keys_alike(kind):
+def test_the_attention_factor_meets_queries_and_keys_alike(kind, same):
     transformers = pytest.importorskip("transformers")
     llama = pytest.importorskip("transformers.models.llama.modeling_llama")
     mine, given = {
@@ -130,5 +144,5 @@ def test_the_attention_factor_meets_queries_and_keys_alike(kind):
     told = llama.apply_rotary_pos_emb(q, k, *llama.LlamaRotaryEmbedding(config)(q, torch.arange(30)[None]))
     scheme = RoPE(WIDTH, frequencies=mine, pairing="half")
     where = scheme.prepare(sequence(30))
-    torch.testing.assert_close(scheme.transform(q, where, "q"), told[0], atol=1e-5, rtol=0)
-    torch.testing.assert_close(scheme.transform(k, where, "k"), told[1], atol=1e-5, rtol=0)
+    same(scheme.transform(q, where, "q"), told[0])
+    same(scheme.transform(k, where, "k"), told[1])

@@ -34,33 +34,37 @@ def sphericart():
     return pytest.importorskip("sphericart.torch")
 
 
+@pytest.mark.compares("SphericalHarmonics", "sphericart-torch", "SphericalHarmonics")
 @pytest.mark.parametrize(("dtype", "close"), [(torch.float64, 1e-11), (torch.float32, 1e-5)])
 @pytest.mark.parametrize("degree", DEGREES)
-def test_values(sphericart, degree, dtype, close):
+def test_values(sphericart, degree, dtype, close, same):
     # orthonormal, entry l^2 + l + m, and no sign (-1)^m in either
     coords = places()
     theirs = sphericart.SphericalHarmonics(degree)(unit_vectors(coords)).to(dtype)
-    torch.testing.assert_close(ours(SphericalHarmonics(degree), coords.to(dtype)), theirs, atol=close, rtol=close)
+    same(ours(SphericalHarmonics(degree), coords.to(dtype)), theirs, close, close)
 
 
-def test_values_from_degrees(sphericart):
+@pytest.mark.compares("SphericalHarmonics", "sphericart-torch", "SphericalHarmonics")
+def test_values_from_degrees(sphericart, same):
     coords = places()
     lon, lat = coords.rad2deg().unbind(-1)
     theirs = sphericart.SphericalHarmonics(6)(unit_vectors(coords))
     scheme = SphericalHarmonics(6)
-    torch.testing.assert_close(scheme.embed(scheme.prepare(sphere(lon, lat))), theirs, atol=1e-12, rtol=0)
+    same(scheme.embed(scheme.prepare(sphere(lon, lat))), theirs, 1e-12)
 
 
-def test_the_sign_of_condon_and_shortley(sphericart):
+@pytest.mark.compares("SphericalHarmonics", "sphericart-torch", "SphericalHarmonics")
+def test_the_sign_of_condon_and_shortley(sphericart, same):
     coords = places()
     theirs = sphericart.SphericalHarmonics(5)(unit_vectors(coords))
     signs = torch.tensor([(-1.0) ** abs(m) for l in range(6) for m in range(-l, l + 1)])  # noqa: E741
     mine = ours(SphericalHarmonics(5, condon_shortley=True), coords)
-    torch.testing.assert_close(mine, theirs * signs, atol=1e-12, rtol=0)
+    same(mine, theirs * signs, 1e-12)
 
 
+@pytest.mark.compares("SphericalHarmonics", "sphericart-torch", "SphericalHarmonics")
 @pytest.mark.parametrize("degree", DEGREES)
-def test_first_derivatives(sphericart, degree):
+def test_first_derivatives(sphericart, degree, same):
     """Of a weighted sum, in longitude and latitude; theirs through the unit vectors, at the poles too."""
     weight = torch.randn((degree + 1) ** 2, dtype=torch.float64)
     mine, theirs = (places_with_slopes() for _ in range(2))
@@ -69,7 +73,7 @@ def test_first_derivatives(sphericart, degree):
     told = (sphericart.SphericalHarmonics(degree)(unit_vectors(theirs)) @ weight).sum()
     (expected,) = torch.autograd.grad(told, theirs)
     assert expected.abs().max() > 0.1
-    torch.testing.assert_close(slope, expected, atol=1e-10, rtol=1e-10)
+    same(slope, expected, 1e-10, 1e-10)
 
 
 def places_with_slopes():

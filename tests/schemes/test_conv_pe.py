@@ -8,8 +8,9 @@ import torch
 from posenc import ConvPE, Positions, sequence
 
 
+@pytest.mark.compares("ConvPE", "transformers", "Wav2Vec 2.0")
 @pytest.mark.parametrize(("kernel", "groups"), [(8, 4), (5, 2), (128, 16)])
-def test_it_is_the_embedding_of_transformers(kernel, groups):
+def test_it_is_the_embedding_of_transformers(kernel, groups, same):
     code = pytest.importorskip("transformers.models.wav2vec2.modeling_wav2vec2")
     config = pytest.importorskip("transformers").Wav2Vec2Config(
         hidden_size=32, num_conv_pos_embeddings=kernel, num_conv_pos_embedding_groups=groups
@@ -19,7 +20,7 @@ def test_it_is_the_embedding_of_transformers(kernel, groups):
     scheme.load_wav2vec2(theirs)
     x = torch.randn(2, 20, 32)
     found = scheme.mix(x, scheme.prepare(sequence(20)))
-    torch.testing.assert_close(found, x + theirs(x), atol=1e-5, rtol=0)
+    same(found, x + theirs(x))
     with pytest.raises(ValueError, match=r"Build it with ConvPE\(hidden_size, num_conv_pos_embeddings"):
         ConvPE(32, kernel + 1, groups).load_wav2vec2(theirs)
 

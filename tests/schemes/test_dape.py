@@ -13,7 +13,8 @@ def draw(*shape, seed=7):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def test_it_is_the_forward_of_the_authors():
+@pytest.mark.compares("DAPE", "transcribed", "chuanyang-Zheng/DAPE")
+def test_it_is_the_forward_of_the_authors(same):
     """``x + bias + mlp2(cat(x, bias))``, heads last, in github chuanyang-Zheng/DAPE."""
     scheme = DAPE(ALiBi(HEADS), HEADS, hidden=5).double()
     first, last = nn.Linear(2 * HEADS, 5).double(), nn.Linear(5, HEADS).double()
@@ -29,7 +30,7 @@ def test_it_is_the_forward_of_the_authors():
     later = torch.ones(N, N).triu(1).bool()
     want = (logits + bias + added).masked_fill(later, -torch.inf).softmax(-1) @ v
     found = attention(q, k, v, scheme=scheme, q_pos=sequence(N), causal=True)
-    torch.testing.assert_close(found, want, atol=1e-12, rtol=0)
+    same(found, want, 1e-12)
 
 
 def test_twice_as_many_heads_are_two_groups():

@@ -75,12 +75,13 @@ def test_basic_and_positional_directions():
     torch.testing.assert_close(FourierFeatures(4, directions="positional", sigma=100.0).B, wanted)
 
 
-def test_what_the_authors_ran_is_not_what_they_wrote():
+@pytest.mark.compares("FourierFeatures", "transcribed", "tancik/fourier-feature-networks, directions")
+def test_what_the_authors_ran_is_not_what_they_wrote(same):
     # github tancik/fourier-feature-networks, 2d_image_regression: 2.**np.linspace(0, s, m) - 1 on the one axis, then on
     # the other; s = 6 for photographs
-    B = FourierFeatures(32, 2, directions="released", sigma=2.0**6).B.double().numpy()
-    wanted = 2.0 ** np.linspace(0, 6, 8) - 1
-    np.testing.assert_allclose(B, np.block([[wanted[:, None], np.zeros((8, 1))], [np.zeros((8, 1)), wanted[:, None]]]))
+    B = FourierFeatures(32, 2, directions="released", sigma=2.0**6).B.float()
+    wanted = 2.0 ** torch.linspace(0, 6, 8) - 1
+    same(B, torch.block_diag(wanted[:, None], wanted[:, None]), 0.0, 1e-6)
     assert (B[0, 0], B[7, 0]) == (0, 63)
 
 

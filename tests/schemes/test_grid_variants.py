@@ -23,6 +23,7 @@ from posenc.schemes.grid_rotate import GridRotate
 from posenc.schemes.rope import RoPE
 
 VARIANTS = [GridRotate, GridMerge, GridComplex, GridDeep]
+REPOSITORY = "BoyangL1/gridpe-vision"
 RELEASED = np.array([complex(*c) for c in simplex.RELEASED])
 
 
@@ -237,35 +238,41 @@ def test_the_released_waves():
     np.testing.assert_allclose(np.abs(RELEASED), [1.0218, 0.2776, 1.3707], atol=1e-4)
 
 
+def of_numpy(values):
+    return torch.from_numpy(np.asarray(values))
+
+
 def released(scheme, side, pos):
     g = np.exp(1j * np.einsum("kip,np->nki", scheme.released()[side].numpy(), pos.coords.numpy()))
     return (g * RELEASED).sum(-1)
 
 
-def test_literal_rotate_turns_halves_by_a_sum_that_is_no_rotation():
+@pytest.mark.compares("GridRotate", "transcribed", REPOSITORY)
+def test_literal_rotate_turns_halves_by_a_sum_that_is_no_rotation(same):
     scheme, pos = GridRotate(12, literal="frozen"), grid(4, 4)
     for side, site in enumerate("qk"):
         g = released(scheme, side, pos)
-        turned = ones(scheme, pos, site)
-        np.testing.assert_allclose(turned[:, :6], g.real - g.imag, atol=1e-5)
-        np.testing.assert_allclose(turned[:, 6:], g.real + g.imag, atol=1e-5)
+        same(of_numpy(ones(scheme, pos, site)), of_numpy(np.concatenate([g.real - g.imag, g.real + g.imag], 1)))
     size = np.abs(g)
     assert size.min() < 0.5
     assert 2 < size.max() < np.abs(RELEASED).sum() + 1e-9
 
 
-def test_literal_merge_embeds_at_the_width_of_the_block():
+@pytest.mark.compares("GridMerge", "transcribed", REPOSITORY)
+def test_literal_merge_embeds_at_the_width_of_the_block(same):
     scheme, pos = GridMerge(12, dim=20, literal="frozen"), grid(3, 3)
     g = released(scheme, 0, pos)
     assert scheme.out_dim == 20
-    np.testing.assert_allclose(scheme.embed(scheme.prepare(pos)).numpy(), g.real + g.imag, atol=1e-5)
+    found = scheme.embed(scheme.prepare(pos))
+    same(found, of_numpy(g.real + g.imag).to(found.dtype))
 
 
-def test_literal_complex_forgets_the_conjugate():
+@pytest.mark.compares("GridComplex", "transcribed", REPOSITORY)
+def test_literal_complex_forgets_the_conjugate(same):
     scheme, pos = GridComplex(12, literal="frozen"), grid(2, 3)
     g, h = (released(scheme, side, pos) for side in (0, 1))
     found = ones(scheme, pos, "q") @ ones(scheme, pos, "k").T
-    np.testing.assert_allclose(found, (g[:, None] * h[None]).real.sum(-1), atol=1e-4)
+    same(of_numpy(found), of_numpy((g[:, None] * h[None]).real.sum(-1)), 1e-4)
 
 
 def test_with_one_draw_for_both_the_missing_conjugate_makes_the_sum_of_positions_count():

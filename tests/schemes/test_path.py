@@ -43,13 +43,14 @@ def released(q, k, v, w, beta):
     return (logits / q.shape[-1] ** 0.5).masked_fill(above.triu(1), -torch.inf).softmax(-1) @ v
 
 
-def test_it_is_the_attention_of_the_authors():
+@pytest.mark.compares("PaTH", "transcribed", "fla-org/flash-linear-attention, naive_path_attn")
+def test_it_is_the_attention_of_the_authors(same):
     scheme, x, (q, k, v) = made(), draw(2, N, DIM, seed=1), draw(3, 2, HEADS, N, WIDTH)
     want = released(q, k, v, *directions(scheme, x))
-    torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x), want, atol=1e-10, rtol=0)
+    same(attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x), want, 1e-10)
     single = [t.float() for t in (q, k, v)]
     found = attention(single[0], single[1], single[2], scheme=made().float(), q_pos=sequence(N), x=x.float())
-    torch.testing.assert_close(found.double(), want, atol=1e-5, rtol=0)
+    same(found, want.float())
 
 
 def test_it_is_the_product_of_the_matrices():

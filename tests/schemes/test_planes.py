@@ -22,8 +22,9 @@ def sampled(scheme, factor, x):
     return grid_sample(image, at[None, :, None], align_corners=True)[0, :, :, 0].T
 
 
+@pytest.mark.compares("KPlanes", "torch", "grid_sample")
 @pytest.mark.parametrize("axes", [3, 4])
-def test_k_planes_is_the_product_of_sampled_planes(axes):
+def test_k_planes_is_the_product_of_sampled_planes(axes, same):
     scheme = KPlanes(axes, resolutions=(4, (3, 5, 7, 2)[:axes]), features=3)
     x = X[:, :axes]
     want = []
@@ -31,16 +32,17 @@ def test_k_planes_is_the_product_of_sampled_planes(axes):
         assert [plane.axes for plane in planes] == list(itertools.combinations(range(axes), 2))
         want.append(torch.stack([sampled(scheme, plane, x) for plane in planes]).prod(0))
     found = scheme.embed(scheme.prepare(Positions(x)))
-    torch.testing.assert_close(found, torch.cat(want, -1), atol=1e-6, rtol=1e-5)
+    same(found, torch.cat(want, -1), 1e-6, 1e-5)
 
 
-def test_tensorf_is_the_product_of_sampled_planes_and_lines():
+@pytest.mark.compares("TensoRF", "torch", "grid_sample")
+def test_tensorf_is_the_product_of_sampled_planes_and_lines(same):
     scheme, x = TensoRF((4, 3, 6), components=5), X[:, :3]
     planes, lines = scheme.factors[:3], scheme.factors[3:]
     want = [sampled(scheme, plane, x) * sampled(scheme, line, x) for plane, line in zip(planes, lines, strict=True)]
     assert [{*a.axes, *b.axes} for a, b in zip(planes, lines, strict=True)] == [{0, 1, 2}] * 3
     found = scheme.embed(scheme.prepare(Positions(x)))
-    torch.testing.assert_close(found, torch.cat(want, -1), atol=1e-6, rtol=1e-5)
+    same(found, torch.cat(want, -1), 1e-6, 1e-5)
 
 
 def test_initial_values():

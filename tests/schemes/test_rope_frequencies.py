@@ -56,7 +56,8 @@ def test_p_rope_by_hand():
     assert f.geometric(2).tolist() != pytest.approx(f.proportional(4, share=0.5)[:2].tolist())
 
 
-def test_p_rope_as_transformers_computes_it():
+@pytest.mark.compares("proportional", "transformers", "ROPE_INIT_FUNCTIONS")
+def test_p_rope_as_transformers_computes_it(same):
     utils = pytest.importorskip("transformers.modeling_rope_utils")
     config = pytest.importorskip("transformers").LlamaConfig(hidden_size=64, num_attention_heads=4)
     config.rope_parameters = {
@@ -64,7 +65,7 @@ def test_p_rope_as_transformers_computes_it():
     }  # fmt: skip
     theirs, _ = utils.ROPE_INIT_FUNCTIONS["proportional"](config, torch.device("cpu"))
     found = f.proportional(8, share=0.25, factor=2.0, base=1e6)
-    torch.testing.assert_close(found.float(), theirs)
+    same(found.float(), theirs, 1e-7, 1e-6)
 
 
 def test_yarns_ramp_is_the_right_way_up():

@@ -46,13 +46,14 @@ def causal(q, k, v):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def test_it_is_the_attention_of_the_authors():
+@pytest.mark.compares("SelectiveRoPE", "transcribed", "timurcarstensen/selective-rope")
+def test_it_is_the_attention_of_the_authors(same):
     scheme, x, (q, k, v) = made(), draw(2, N, DIM, seed=1), draw(3, 2, HEADS, N, WIDTH)
     want = causal(*released(scheme, q, k, x), v)
-    torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x), want, atol=1e-10, rtol=0)
+    same(attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x), want, 1e-10)
     single = [t.float() for t in (q, k, v)]
     found = attention(single[0], single[1], single[2], scheme=made().float(), q_pos=sequence(N), x=x.float())
-    torch.testing.assert_close(found.double(), want, atol=1e-5, rtol=0)
+    same(found, want.float())
 
 
 def test_a_constant_content_gives_rope():

@@ -34,11 +34,12 @@ def test_as_transformers_computes_it_for_llama_4():
     torch.testing.assert_close(Temperature(8, alpha=theirs.attn_scale).prepare(sequence(40)), scales)
 
 
-def test_as_transformers_computes_it_for_ministral_3():
+@pytest.mark.compares("Temperature", "transformers", "Ministral 3")
+def test_as_transformers_computes_it_for_ministral_3(same):
     code = pytest.importorskip("transformers.models.ministral3.modeling_ministral3")
     ids = torch.arange(40)[None]
     theirs = code.get_llama_4_attn_scale(ids, 0.1, 8).flatten().float()
-    torch.testing.assert_close(Temperature(8, offset=0.0).prepare(sequence(40)), theirs, atol=1e-6, rtol=0)
+    same(Temperature(8, offset=0.0).prepare(sequence(40)), theirs, 1e-6)
 
 
 def test_it_multiplies_the_products_of_a_query_beside_another_scheme():

@@ -11,7 +11,7 @@ from evidence_pages import leaderboard, ranked, rankings
 from figure_colors import color_sheet
 from rank_plots import average_ranks, rank_plot
 from reference_pages import file_formats, public_names
-from scheme_facts import cost_table, families, family
+from scheme_facts import comparisons, cost_table, families, family
 from scheme_pages import scheme_page
 from studies_of_schemes import VARIANTS, studies_of_schemes
 
@@ -131,6 +131,16 @@ def test_every_scheme_has_a_family_and_its_cost() -> None:
     assert all("ratio" in cost_table(name) for name in catalogue())
     listed = families(claims_of_all())
     assert all(f"[{name}]({name}.md)" in listed for name in catalogue())
+
+
+def test_a_page_names_the_implementations_that_a_scheme_was_compared_with() -> None:
+    stored = json.loads((ROOT / "results" / "parity.json").read_text(encoding="utf-8"))
+    version = stored["versions"]["transformers"]
+    assert f"* Compared with transformers {version} (Swin): largest difference 0 in float32." in comparisons("SwinBias")
+    assert "released code, transcribed in a test (chuanyang-Zheng/DAPE)" in comparisons("DAPE")
+    assert "ROPE_INIT_FUNCTIONS" in comparisons("yarn")
+    assert comparisons("BiPE") == ""
+    assert "Compared with its scalar definition alone" in scheme_page("NoPE", catalogue()["NoPE"], [])
 
 
 def test_every_table_is_of_one_file_and_condition_and_names_its_page() -> None:

@@ -114,6 +114,39 @@ def cost_table(name: str) -> str:
     return f"{head}{chr(10).join(rows)}\n\n{note}"
 
 
+def comparisons(name: str) -> str:
+    """Comparisons of a scheme or frequency schedule with other implementations, as Markdown.
+
+    Args:
+        name: Its name.
+
+    Returns:
+        A sentence for each library, with the largest difference; "" if there is none.
+    """
+    stored = json.loads((RESULTS / "parity.json").read_text(encoding="utf-8"))
+    by_library: dict[str, list[Any]] = {}
+    for row in stored["rows"]:
+        if row["name"] == name:
+            by_library.setdefault(row["library"], []).append(row)
+    if not by_library:
+        return ""
+    lines = []
+    for library, rows in by_library.items():
+        code = "; ".join(
+            row["code"].replace("migration.md", "[migration.md](../documents/migration.md)") for row in rows
+        )
+        version = stored["versions"].get(library)
+        source = f"{library} {version} ({code})" if version else f"released code, {library} in a test ({code})"
+        largest = {
+            dtype: max(row[dtype] for row in rows if dtype in row)
+            for dtype in ("float32", "float64")
+            if any(dtype in row for row in rows)
+        }
+        figures = ", ".join(f"{value:.1e} in {dtype}" if value else f"0 in {dtype}" for dtype, value in largest.items())
+        lines.append(f"* Compared with {source}: largest difference {figures}.")
+    return "\n".join([*lines, "", "[How it was measured](../documents/parity.md)."])
+
+
 def code_example(call: Specification) -> str:
     """Code that makes a scheme, to be copied, as Markdown.
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from scheme_facts import code_example, cost_table, families, family, measured_claims
+from scheme_facts import code_example, comparisons, cost_table, families, family, measured_claims
 
 from posenc.cli.schemes import claims_of_all
 from posenc.contract import claims_measured
@@ -26,6 +26,7 @@ MET = (
     "Stored results of variants whose model has this scheme; the model may tell positions in other ways too. Ranks are "
     "those of the [leaderboard](../evidence/leaderboard.md)."
 )
+DEFINITION_ALONE = "Compared with its scalar definition alone ([others](../documents/parity.md))."
 EXPLORE = '<a href="../explorer/index.html#call={name}">Turn its options in the explorer</a>, beside other schemes.'
 HEAD = """# Schemes
 
@@ -73,6 +74,7 @@ def scheme_page(name: str, kind: type[Any], met: list[str]) -> str:
         f"# {name}\n\n{summary}",
         "## Formula\n\n" + formula.strip("\n"),
         f"## Claims\n\n{measured_claims(measured, len(kind.examples))} `posenc check {name}` measures again.",
+        f"## Other implementations\n\n{comparisons(name) or DEFINITION_ALONE}",
         "## Code\n\n" + code_example(shown_call(kind)),
         "## Pictures\n\n" + _pictures(kind) + f"\n\n{EXPLORE.format(name=name)}",
         f"## Arguments\n\n```{{eval-rst}}\n.. autoclass:: {kind.__module__}.{kind.__qualname__}\n```",
@@ -160,5 +162,5 @@ def _functions(functions: Iterable[Any]) -> str:
     for function in functions:
         name = f"{function.__module__}.{function.__name__}"
         parts += [f"## {function.__name__}", f"```{{eval-rst}}\n.. autofunction:: {name}\n```"]
-        parts.append(_citation(citation(function)))
+        parts += [comparisons(function.__name__), _citation(citation(function))]
     return "\n\n".join(parts) + "\n"

@@ -13,12 +13,14 @@ from posenc.workbench.studies.language.presets import PRESETS
 
 CONFIG = LanguageConfig(vocabulary=7, dim=16, depth=2, heads=2, key_heads=1, hidden=32)
 WINDOW = 8
-ALL = tuple(dict.fromkeys((*variants.COMPARED, *variants.ROTARY, *variants.EXTRAPOLATION, *variants.RECALL)))
+ALL = tuple(
+    dict.fromkeys((*variants.COMPARED, *variants.ROTARY, *variants.EXTRAPOLATION, *variants.RECALL, *variants.RECENT))
+)
 
 
 @pytest.mark.parametrize("label", ALL)
 def test_every_variant_predicts_from_earlier_tokens_only_and_has_gradients(label: str) -> None:
-    variant = variants.variant(label, CONFIG, longest=32)
+    variant = variants.variant(label, CONFIG, longest=32, window=WINDOW)
     model = variant.model(WINDOW)
     tokens = torch.randint(7, (3, WINDOW), generator=torch.Generator().manual_seed(0))
     pos = variant.positions(WINDOW, 3, torch.Generator().manual_seed(0))
@@ -49,7 +51,7 @@ def test_baselines_are_counted_on_a_text_only() -> None:
 def test_rotary_variants_rotate_the_parts_that_their_label_names() -> None:
     sites = {}
     for label in variants.ROTARY:
-        schemes = variants.variant(label, CONFIG, longest=8).model(8).unique_schemes
+        schemes = variants.variant(label, CONFIG, longest=8, window=8).model(8).unique_schemes
         sites[label] = frozenset().union(*(scheme.claims.sites for scheme in schemes))
     assert sites.pop("nope") == frozenset()
     assert sites.pop("rope") == frozenset("qk")
@@ -58,24 +60,26 @@ def test_rotary_variants_rotate_the_parts_that_their_label_names() -> None:
 
 def test_layers_alternate_between_schemes_and_schemes_as_text_are_variants() -> None:
     deep = msgspec.structs.replace(CONFIG, depth=8)
-    model = variants.variant("rope and nope", deep, longest=32).model(WINDOW)
+    model = variants.variant("rope and nope", deep, longest=32, window=WINDOW).model(WINDOW)
     assert ["q" in model.unique_schemes[n].claims.sites for n in model.scheme_of] == [True, True, True, False] * 2
-    assert variants.variant("KERPLEPower", CONFIG, longest=32).schemes[0].scheme == "KERPLEPower"
-    assert variants.variant("Sinusoid(base=100.0)-randomized", CONFIG, longest=32).position_range == 64
+    assert variants.variant("KERPLEPower", CONFIG, longest=32, window=WINDOW).schemes[0].scheme == "KERPLEPower"
+    assert variants.variant("Sinusoid(base=100.0)-randomized", CONFIG, longest=32, window=WINDOW).position_range == 64
     with pytest.raises(ValueError, match=r"there is no variant 'rop-yarn'. Did you mean rope-yarn"):
-        variants.variant("rop-yarn", CONFIG, longest=32)
+        variants.variant("rop-yarn", CONFIG, longest=32, window=WINDOW)
 
 
 def test_the_length_error_is_that_of_the_scheme() -> None:
-    error = variants.variant("learned-0.5", CONFIG, longest=32).length_error(WINDOW, 9)
+    error = variants.variant("learned-0.5", CONFIG, longest=32, window=WINDOW).length_error(WINDOW, 9)
     assert "Learned starts at 0 and stops at 7; position 8 was asked for" in error
-    limited = [label for label in ALL if variants.variant(label, CONFIG, longest=32).length_error(WINDOW, 32)]
+    limited = [
+        label for label in ALL if variants.variant(label, CONFIG, longest=32, window=WINDOW).length_error(WINDOW, 32)
+    ]
     assert limited == ["learned-0.5"]
 
 
 def test_scaling_lowers_low_frequencies_and_keeps_high_ones() -> None:
     wide = msgspec.structs.replace(CONFIG, dim=64)
-    plain = torch.tensor(variants.variant("rope", wide, longest=32).model(64).schemes[0].theta)
+    plain = torch.tensor(variants.variant("rope", wide, longest=32, window=WINDOW).model(64).schemes[0].theta)
     ratios = {
         name: torch.tensor(rope_scaling.scaled_rope(name, 32, factor=8, trained=64).theta) / plain
         for name in variants.SCALED.values()

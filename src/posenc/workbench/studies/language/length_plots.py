@@ -18,7 +18,7 @@ from posenc.workbench.studies.language.results import (
     variant_of,
 )
 from posenc.workbench.studies.language.rope_scaling import ramp_text
-from posenc.workbench.studies.language.variants import SCALED
+from posenc.workbench.studies.language.variants import RECENT, RECENT_BESIDE, SCALED
 from posenc.workbench.studies.shared.classification_panels import empty_panel, seeds_by_label
 from posenc.workbench.studies.shared.compared_score import held_out_items
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -27,7 +27,41 @@ from posenc.workbench.studies.shared.page_data import PageData
 
 def loss_by_context_length(data: PageData) -> list[Panel]:
     """Loss by context length, and its difference between the longest and the shortest contexts."""
-    title, variants = "Loss by context length", trained_variants(data)
+    return _loss_by_context(data, "Loss by context length", trained_variants(data))
+
+
+def loss_of_recent_encodings(data: PageData) -> list[Panel]:
+    """The same for encodings since 2024, with their differences from none, RoPE and ALiBi."""
+    asked = (*RECENT_BESIDE, *RECENT)
+    labels = [label for label in trained_variants(data) if label in asked]
+    panels = _loss_by_context(data, "Loss by context length, encodings since 2024", labels)
+    return [*panels, *_differences_from_others(data, [label for label in labels if label in RECENT])]
+
+
+def _differences_from_others(data: PageData, labels: Sequence[str]) -> list[Panel]:
+    """Difference of the loss of each encoding from those of RECENT_BESIDE, at the shortest and longest contexts."""
+    multiples = sorted({1, context_multiples(data)[-1]}) if labels else []
+    losses = {multiple: seeds_by_label(data, f"loss_at_x{multiple}", MAIN) for multiple in multiples}
+    body, columns = [], ["Encoding"]
+    for multiple in multiples:
+        tokens = f"{multiple * training_length(data):,} tokens"
+        columns += [f"Loss − loss of {other}, {tokens} (nats)" for other in RECENT_BESIDE]
+    for label in labels:
+        cells = []
+        for by_label in losses.values():
+            own = by_label.get(label)
+            for other in RECENT_BESIDE:
+                both = own and by_label.get(other)
+                cells.append(difference_text(paired_difference(own, both)) if own and both else "–")
+        body.append((label, *cells))
+    if not any(cell != "–" for _, *cells in body for cell in cells):
+        return []
+    title = "Differences from no encoding, RoPE and ALiBi"
+    note = "In brackets: 95% t-intervals over seeds, paired by seed, each by itself. Below 0 the encoding is better."
+    return [Panel(title, (Table(title, tuple(columns), tuple(body), note),))]
+
+
+def _loss_by_context(data: PageData, title: str, variants: Sequence[str]) -> list[Panel]:
     if not variants:
         return empty_panel(title)
     window, series = training_length(data), {label: _by_context(data, label) for label in variants}

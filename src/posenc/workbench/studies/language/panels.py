@@ -8,7 +8,15 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.language import length_plots, plots, recall_plots, rotary_plots
 from posenc.workbench.studies.language.conditions import PUBLISHED_TASKS, RECALL_TASKS
 from posenc.workbench.studies.language.presets import LanguagePreset
-from posenc.workbench.studies.language.variants import COMPARED, EXTRAPOLATION, NGRAMS, RECALL, ROTARY
+from posenc.workbench.studies.language.variants import (
+    COMPARED,
+    EXTRAPOLATION,
+    NGRAMS,
+    RECALL,
+    RECENT,
+    RECENT_BESIDE,
+    ROTARY,
+)
 from posenc.workbench.studies.shared.declarations import MAIN, Needs, PanelSpec
 
 
@@ -62,6 +70,12 @@ PANELS: Mapping[str, PanelSpec] = {
         shows="Press et al. 2021, Fig. 1",
         needs=_extrapolation_needs,
         draw=length_plots.loss_by_context_length,
+    ),
+    "recent": PanelSpec(
+        about="loss by context length of encodings since 2024, beside RoPE, ALiBi and none",
+        shows="no published figure",
+        needs=_text_needs((*RECENT_BESIDE, *RECENT)),
+        draw=length_plots.loss_of_recent_encodings,
     ),
     "recall": PanelSpec(
         about="accuracy of copying, reversing, sorting and retrieval by sample length; by name it needs no text, and "

@@ -111,7 +111,7 @@ def _training_settings(
     label: str, config: LanguageConfig, window: int, longest: int, training: TrainingConfig, device: str
 ) -> dict[str, Any]:
     """Settings of a trained variant. Raises ValueError for a variant that cannot be built."""
-    one = variant(label, config, longest=longest)
+    one = variant(label, config, longest=longest, window=window)
     try:
         with torch.no_grad():  # an encoding that does not fit is refused before anything is trained
             one.model(window).eval()(torch.zeros(1, 2, dtype=torch.long))

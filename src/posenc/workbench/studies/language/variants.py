@@ -45,11 +45,23 @@ EXTRAPOLATION = (
     f"sinusoid{RANDOMIZED}", f"rope{RANDOMIZED}", *SCALED,
 )  # fmt: skip
 RECALL = (*EXTRAPOLATION, "vo-rope")
+RECENT = (
+    "p-rope", "rope-chunks and nope", "rope-window and nope", "selective-rope", "relative-logits", "path", "fox",
+    "dape", "stick-breaking",
+)  # fmt: skip
+"""Encodings of 2024 and later, and recipes by layer of models since then."""
+RECENT_BESIDE = ("nope", "rope", "alibi")
+"""Encodings that the recent ones are compared with."""
 
 RANGE_FACTOR = 2
 """Range of randomized positions in multiples of the longest context. With 1 the longest would have consecutive ones."""
 LEAST_MAX_DISTANCE = 32
 """Lower bound of ``max_distance``. Half of T5's 32 buckets hold one distance each, and the others need larger ones."""
+
+P_ROPE_SHARE = 0.25
+"""Share of the pairs of channels that p-RoPE rotates, as in Gemma 4."""
+WINDOWS_PER_LAYER = 2
+"""Chunks, or windows, within the training length of the layers with local attention."""
 
 _RANDOMIZED_TEXT = (
     f"randomized positions in training and testing: increasing integers below {RANGE_FACTOR} times the longest context"
@@ -75,6 +87,17 @@ DESCRIPTIONS: Mapping[str, str] = {
     "fire": "a bias from a small network that reads the distance as a fraction of the query's position",
     "cope": "positions that count the keys whose gate is open for a query",
     "rope and nope": "RoPE in three layers of four and no encoding in the fourth; in turn with fewer than four layers",
+    "p-rope": "RoPE that rotates the fastest quarter of the pairs of channels and keeps the others still (p-RoPE)",
+    "rope-chunks and nope": "RoPE in chunks of half the training length in three layers of four; in the fourth no "
+    "encoding, and queries that grow with the logarithm of the position (iRoPE, Llama 4); in turn with fewer layers",
+    "rope-window and nope": "RoPE in a window of half the training length in three layers of four, and no encoding in "
+    "the fourth (RNoPE, Command A); in turn with fewer layers",
+    "selective-rope": "rotation of queries and keys by angles that each token adds to",
+    "relative-logits": "a bias by distance that each query mixes from learned profiles (Inkling)",
+    "path": "reflections that each token applies to the keys before it (PaTH)",
+    "fox": "a bias that falls by the forget gate of each token between (Forgetting Transformer)",
+    "dape": "the biases of KERPLE, corrected by a small network that reads the logits of all heads (DAPE)",
+    "stick-breaking": "attention weights that each key takes of what nearer keys have left",
     f"sinusoid{RANDOMIZED}": f"sinusoid with {_RANDOMIZED_TEXT}",
     f"rope{RANDOMIZED}": f"RoPE with {_RANDOMIZED_TEXT}",
     "rope-linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
@@ -163,6 +186,34 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return ""
 
 
+def _recent_schemes(config: LanguageConfig, window: int) -> dict[str, tuple[Specification, ...]]:
+    """Label of a recent encoding to the schemes of successive layers, for a training length."""
+    proportional = {"schedule": "proportional", "options": {"share": P_ROPE_SHARE}}
+    size, local = max(2, window // WINDOWS_PER_LAYER), 3 if config.depth >= 4 else 1
+
+    def within(scheme: Specification) -> tuple[Specification, ...]:
+        parts = [{"scheme": each.scheme, "options": each.options} for each in (Specification("RoPE"), scheme)]
+        return (Specification("Sum", {"parts": parts}),) * local
+
+    return {
+        "p-rope": (Specification("RoPE", {"frequencies": proportional}),),
+        "rope-chunks and nope": (
+            *within(Specification("ChunkedAttention", {"chunk": size})),
+            Specification("Temperature", {"length": float(window)}),
+        ),
+        "rope-window and nope": (
+            *within(Specification("SlidingWindow", {"size": size})),
+            Specification("NoPE"),
+        ),
+        "selective-rope": (Specification("SelectiveRoPE"),),
+        "relative-logits": (Specification("RelativeLogits", {"distances": window}),),
+        "path": (Specification("PaTH"),),
+        "fox": (Specification("FoX"),),
+        "dape": (Specification("DAPE", {"scheme": {"scheme": "KERPLELog", "options": {}}}),),
+        "stick-breaking": (Specification("StickBreaking"),),
+    }
+
+
 def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[Specification, ...]]:
     """Label to the schemes of successive layers."""
     rotated = {label: label.removesuffix("-rope") for label in ROTARY if label not in ("rope", "nope")}
@@ -182,13 +233,14 @@ def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[S
     }
 
 
-def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVariant:
+def variant(label: str, config: LanguageConfig, *, longest: int, window: int) -> LanguageVariant:
     """The variant of a label: one of the study's names, or any scheme of the catalog as text.
 
     Args:
         label: Label, alone or with the view of the positions. The ending "-randomized" asks for randomized positions.
         config: Sizes of the model.
         longest: Longest context in testing, in tokens.
+        window: Training length in tokens.
 
     Returns:
         The variant.
@@ -201,7 +253,7 @@ def variant(label: str, config: LanguageConfig, *, longest: int) -> LanguageVari
     label = trained_as(label)
     name = label.removesuffix(RANDOMIZED)
     position_range = RANGE_FACTOR * longest if name != label else None
-    known = _schemes_by_label(config, longest)
+    known = _schemes_by_label(config, longest) | _recent_schemes(config, window)
     if name in known:
         return LanguageVariant(config=config, schemes=known[name], position_range=position_range)
     if name.startswith(PREFIX):
