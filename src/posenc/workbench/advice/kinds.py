@@ -131,8 +131,8 @@ KINDS: tuple[Kind, ...] = (
         noun="a table of places",
         metrics=(Metric(validation="r2", test="r2", name="R2"), ACCURACY),
         candidates=(
-            _control("none", NO_POSITIONS),
             _control("coordinates", BARE),
+            _control("none", NO_POSITIONS),
             *_plain("fourier", "sphere-c-plus", "positional", "hash", "sphere-dfs"),
             *_with("detail", 2, "fourier", "sphere-c-plus"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
@@ -194,8 +194,8 @@ KINDS: tuple[Kind, ...] = (
         noun="point clouds or meshes in class folders",
         metrics=(ACCURACY,),
         candidates=(
-            _control("nope", NO_POSITIONS),
             _control("xyz", BARE),
+            _control("nope", NO_POSITIONS),
             *_plain("fourier", "gridpe", "rope-axial", "rope-mixed", "distance", "gridpe + xyz"),
         ),
         condition=lambda request, question: points.label_of(request),

@@ -97,10 +97,10 @@ def _dropped(race: Race) -> str:
 
 
 def _recommendation(parts: PageParts) -> Panel:
-    first, *others = parts.sentences
-    blocks: list[Block] = [Text((first,), headline=True)]
+    first, others = parts.sentences[:2], parts.sentences[2:]  # the answer, and the comparison with the controls
+    blocks: list[Block] = [Text(first, headline=True)]
     if others:
-        blocks.append(Text(tuple(others)))
+        blocks.append(Text(others))
     return Panel("Recommendation", tuple(blocks))
 
 

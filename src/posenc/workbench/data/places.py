@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
-from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates
+from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates, listed
 from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
-from posenc.workbench.data.table_cells import Cells, TableNoun, has_numbers, numbers_of, refuse_repeated_names
+from posenc.workbench.data.table_cells import (
+    TIME_NAMES,
+    Cells,
+    TableNoun,
+    has_numbers,
+    numbers_of,
+    refuse_repeated_names,
+)
 from posenc.workbench.dataset_record import DatasetRecord, Part
-from posenc.workbench.files.user_files import UserFileError
+from posenc.workbench.files.user_files import UserFileError, number
 
 NOUN = TableNoun(
     "a table of places",
@@ -97,14 +105,14 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     """
     refuse_repeated_names(cells)
     found = find_coordinates(cells, options)
-    target = target_name(cells, found.names, options)
+    target, said = target_name(cells, found.names, options)
     special = {name: cells.stated(name, value) for name, value in (("time", options.time), ("groups", options.groups))
                if value is not None}  # fmt: skip
     if clash := next((name for name in special.values() if name in (*found.names, target)), ""):
         raise UserFileError(f"{cells.path}: the column {clash} is a coordinate or the target too. Name another.")
     texts = [cell.strip() for cell in cells.column(target)]
     held = np.isfinite(found.values).all(1) & np.array([text.lower() not in MISSING for text in texts])
-    times, notes = np.zeros(0), list(found.notes)
+    times, notes = np.zeros(0), [*found.notes, *said]
     if cells.of:
         notes.append(f"Read: {len(texts):,} of {cells.of:,} rows, drawn at random, because the table is large.")
     if "time" in special:
@@ -144,19 +152,55 @@ def _stated(found: Coordinates, target: str, features: Features, options: Readin
     return made | ({"unit": options.unit} if options.unit else {})
 
 
-def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOptions) -> str:
-    """Name of the column to predict. Raises UserFileError if it is not stated or is a coordinate."""
+def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOptions) -> tuple[str, list[str]]:
+    """Name of the column to predict, and a sentence if it is not stated.
+
+    Args:
+        cells: The cells.
+        coordinates: Names of the coordinates.
+        options: The reading options. Without "target" it is the only column of numbers that has no other use.
+
+    Returns:
+        The name and the sentences.
+
+    Raises:
+        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate.
+    """
+    if options.target is not None:
+        name = cells.stated("target", options.target)
+        if name in coordinates:
+            raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
+        return name, []
     others = [name for name in cells.names if name not in coordinates]
-    if options.target is None:
-        raise UserFileError(
-            f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {others[-1]}"
-            if others
-            else f"{cells.path} has coordinates alone, and a target to predict is needed. Add a column."
-        )
-    name = cells.stated("target", options.target)
-    if name in coordinates:
-        raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
-    return name
+    if not others:
+        raise UserFileError(f"{cells.path} has coordinates alone, and a target to predict is needed. Add a column.")
+    stated = listed(options.features, cells.names) if options.features else []
+    used = {options.time, options.groups, *stated}
+    numeric = [name for name in others if name not in used and is_possible_target(cells.column(name), name)]
+    if len(numeric) == 1:
+        return numeric[0], [f"Target: {numeric[0]}, the only other column of numbers. Another one: --target NAME."]
+    example = numeric[-1] if numeric else others[-1]
+    raise UserFileError(
+        f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {example}"
+    )
+
+
+def is_possible_target(column: Sequence[str], name: str) -> bool:
+    """True for a column of numbers that may be a target unless it is stated: no time, no constant, no count of rows.
+
+    Args:
+        column: Cells of the column.
+        name: Its name.
+
+    Returns:
+        True if it may be one.
+    """
+    if name.strip().lower() in TIME_NAMES or not has_numbers(column):
+        return False
+    held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
+    values = np.array([number(cell) if is_number(cell) else math.nan for cell in held])
+    counts_rows = bool((np.diff(values) == 1).all()) and values[0] in (0, 1)
+    return len(set(held)) > 1 and not counts_rows
 
 
 def _targets(
