@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from posenc.workbench.executors.processes import InProcess
+from posenc.workbench.report.number_format import number
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import STUDY, answer, settings
 from posenc.workbench.studies.places.stored_places import load_table, read_parts
 from posenc.workbench.studies.places.variants import BASELINES, ON_SPHERES, USUAL
+from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import places as task
 from tiny_data import WRITERS, places
 
@@ -74,6 +76,20 @@ def test_every_usual_variant_and_baseline_is_planned_and_some_need_a_sphere(tmp_
     assert labels - flat == {label for label in labels if label.split(" + ")[-1] in ON_SPHERES}
     sizes = [spec.settings["model"] for spec in planned(store, panels=["scores"]) if "model" in spec.settings]
     assert len({each["width"] for each in sizes}) > 3, "widths differ so that parameter counts match"
+
+
+def test_the_page_has_the_coverage_of_the_intervals_of_kriging_by_split(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    store = Store(tmp_path / "runs")
+    specs = [spec for spec in on_houses(store, tmp_path, panels=["intervals"], seeds=[0, 1]) if spec.variant == "gp"]
+    for metrics in execute(specs, store):
+        assert 0 <= metrics["covered_50"] <= metrics["covered_80"] <= metrics["covered_95"] <= 1
+    data = PageData(request=Request(preset="quick"), preset=STUDY.presets["quick"], store=store, specs=specs)
+    (panel,) = STUDY.panels["intervals"].draw(data)
+    (table,) = panel.blocks
+    assert [row[:2] for row in table.rows] == [("gp", "random split"), ("gp", "split by blocks")]
+    shares = [store.read(spec.identity).metrics["covered_80"] for spec in specs if "random" in spec.condition]
+    assert table.rows[0][3].startswith(number(float(np.mean(shares)), 3))
 
 
 @pytest.mark.full

@@ -9,7 +9,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import map_plots, plots
 from posenc.workbench.studies.places.conditions import SHARES, label_of
 from posenc.workbench.studies.places.presets import PlacesPreset
-from posenc.workbench.studies.places.variants import BASELINES, USUAL, VARIANTS, WITH_FEWER_ROWS
+from posenc.workbench.studies.places.variants import BASELINES, PROCESS, USUAL, VARIANTS, WITH_FEWER_ROWS
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -32,6 +32,11 @@ def needs_all(request: Request, preset: PlacesPreset) -> Needs:
     return _splits(request, (*VARIANTS, *BASELINES))
 
 
+def needs_intervals(request: Request, preset: PlacesPreset) -> Needs:
+    """The baseline that gives intervals, with each split."""
+    return _splits(request, (PROCESS,))
+
+
 def needs_rows(request: Request, preset: PlacesPreset) -> Needs:
     """Some variants with all rows and with fewer, by the random split."""
     return {label_of(request, "random", divisor): WITH_FEWER_ROWS for divisor in (1, *SHARES)}
@@ -50,6 +55,7 @@ PANELS: Mapping[str, PanelSpec] = {
     "scores": _panel("R2 or accuracy by variant, with each split", plots.scores),
     "gap": _panel("scores at random, by blocks and by time side by side", plots.split_gaps),
     "maps": _panel("maps of the target, of predictions and of residuals", map_plots.maps),
+    "intervals": _panel("coverage of the prediction intervals of kriging", plots.interval_coverage, needs_intervals),
     "rows": _panel("scores by number of training rows", plots.scores_by_rows, needs_rows),
     "time": _panel("processor time to train and to predict", plots.times),
     "curves": _panel("learning curves on the validation part", plots.learning_curves),
