@@ -154,10 +154,15 @@ class Place:
         core = available_cores(1, MEASURED_SECONDS)
         budget = round(max(LEAST_SECONDS, SHARE * self.seconds()) / core)
         began, used = time.monotonic(), math.fsum(os.times()[:4])
-        advice = advise(
-            self.path, target=self.case.target, question=self.case.question, budget=f"{budget}s", jobs=1,
-            out=self.folder / "store",
-        )  # fmt: skip
+        try:
+            advice = advise(
+                self.path, target=self.case.target, question=self.case.question, budget=f"{budget}s", jobs=1,
+                out=self.folder / "store",
+            )  # fmt: skip
+        except ValueError as error:  # The budget was too small; the next call has one by the share of a core then.
+            raise RuntimeError(
+                f"{self.path.name}, after {time.monotonic() - began:.0f} s of {budget}: {error}"
+            ) from error
         wall, used = time.monotonic() - began, math.fsum(os.times()[:4]) - used
         looks, verdict = advice.race.looks, advice.race.verdict
         trained = {
@@ -307,8 +312,11 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"{name}: {missing[name]:.1f} core minutes", flush=True)
         if chosen.estimate or missing[name] * 60 > end - time.monotonic():
             continue
-        if measured(name, place, end - time.monotonic()) is not None:
-            missing.pop(name)
+        try:
+            if measured(name, place, end - time.monotonic()) is not None:
+                missing.pop(name)
+        except RuntimeError as error:
+            print(error, flush=True)
     null = [] if chosen.estimate else shuffles(chosen, end)
     files = [chosen.work / name / "case.json" for name in CASES]
     rows = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]

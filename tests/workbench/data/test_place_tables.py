@@ -63,6 +63,23 @@ def test_stated_columns_in_either_order_and_a_stated_kind(tmp_path: Path) -> Non
     assert any("add --geometry sphere" in note for note in places(path, coordinates="a,b").left_out)
 
 
+def test_a_coordinate_behind_longitude_and_latitude_is_a_further_axis(tmp_path: Path) -> None:
+    depth = np.arange(ROWS)[::-1] * 10.0
+    path = houses(tmp_path / "quakes.csv", depth=depth, rooms=np.arange(ROWS) % 7)
+    found = places(path, coordinates="depth,latitude,longitude")
+    assert (found.geometry, found.names) == ("sphere", ("longitude", "latitude"))
+    assert found.further[:, 0].tolist() == depth.tolist()
+    assert found.numeric_names == ("depth", "rooms"), "every model reads it as a column"
+    assert "Further axes, each of its own unit: depth." in found.left_out
+    assert found.rows(np.array([2, 1])).further[:, 0].tolist() == depth[[2, 1]].tolist()
+    flat = places(path, coordinates="longitude,latitude,depth", geometry="plane")
+    assert (flat.geometry, flat.further.shape) == ("plane", (ROWS, 1))
+    assert places(path, coordinates="longitude,latitude,depth", geometry="space").coords.shape == (ROWS, 3)
+    assert places(path).further.shape == (ROWS, 0)
+    with pytest.raises(UserFileError, match="--features depth is a coordinate"):
+        places(path, coordinates="longitude,latitude,depth", features="depth")
+
+
 def test_longitudes_up_to_360_cross_the_meridian_of_180(tmp_path: Path) -> None:
     found = places(houses(tmp_path / "a.csv", longitude=np.linspace(170, 190, ROWS)))
     assert found.coords[:, 0].min() == pytest.approx(-179.8, abs=0.2)

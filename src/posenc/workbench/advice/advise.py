@@ -282,8 +282,9 @@ def _announce(kind: Kind, trainer: StudyTrainer, fit: Fitting, chosen: Sequence[
     print(f"Encodings: {', '.join(name for name in chosen if not trainer.candidates[name].control)}.")
     if later := [name for name in fit.candidates if name not in chosen]:
         print(f"No time for: {', '.join(later)}.")
-    for name, reason in fit.left_out.items():
-        print(f"Left out: {name}, because {reason}")
+    for reason in dict.fromkeys(fit.left_out.values()):
+        names = ", ".join(name for name in fit.left_out if fit.left_out[name] == reason)
+        print(f"Left out: {names}, because {reason}")
 
 
 def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> float:

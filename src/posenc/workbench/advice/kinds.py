@@ -13,6 +13,7 @@ from typing import Any, Literal
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.graphs import conditions as graphs
 from posenc.workbench.studies.places import conditions as places
+from posenc.workbench.studies.places.variants import WITH_FURTHER_AXES
 from posenc.workbench.studies.points import conditions as points
 from posenc.workbench.studies.series import conditions as series
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -133,7 +134,7 @@ KINDS: tuple[Kind, ...] = (
         candidates=(
             _control("coordinates", BARE),
             _control("none", NO_POSITIONS),
-            *_plain("fourier", "sphere-c-plus", "positional", "hash", "sphere-dfs"),
+            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES, "positional", "hash", "sphere-dfs"),
             *_with("detail", 2, "fourier", "sphere-c-plus"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
             *_with("detail", 4, "fourier", "hash"),

@@ -41,6 +41,8 @@ MOST_CELLS = 2_000_000
 LEAST_ROWS = 50
 """Fewest rows with coordinates and a target: five folds, each with a part that chooses the step."""
 MOST_CLASSES = 100
+ARRAYS = ("coords", "numeric", "codes", "targets", "times", "groups", "lines")
+"""Fields of a table with one entry per row."""
 CUT_SHARE, CUT_FACTOR = 0.005, 5
 """Targets look cut at their maximum if this share of the rows has it, and so many times more than the largest other."""
 
@@ -64,6 +66,7 @@ class PlaceTable:
         groups: Number ``(N,)`` of the group of each row; empty without groups.
         options: Columns and other options, for the record.
         left_out: Sentences on what was found, left out or needs care.
+        lines: Further coordinates ``(N, L)``, each of its own unit, which are among the numbers too; empty without any.
     """
 
     form: str
@@ -80,13 +83,20 @@ class PlaceTable:
     groups: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    lines: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def further(self) -> NDArray[np.float64]:
+        """Axes of a row beside its place ``(N, L)``: further coordinates, then the time."""
+        parts = [each for each in (self.lines, self.times[:, None]) if len(each)]
+        return np.concatenate([np.zeros((len(self), 0)), *parts], 1)
 
     def __len__(self) -> int:
         return len(self.coords)
 
     def rows(self, chosen: NDArray[np.int64]) -> PlaceTable:
         """Some rows of the table, by their numbers."""
-        held = {name: getattr(self, name) for name in ("coords", "numeric", "codes", "targets", "times", "groups")}
+        held = {name: getattr(self, name) for name in ARRAYS}
         return dataclasses.replace(self, **{name: each[chosen] for name, each in held.items() if len(each)})
 
 
@@ -105,13 +115,18 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     """
     refuse_repeated_names(cells)
     found = find_coordinates(cells, options)
-    target, said = target_name(cells, found.names, options)
+    coordinates = (*found.names, *found.further_names)
+    target, said = target_name(cells, coordinates, options)
     special = {name: cells.stated(name, value) for name, value in (("time", options.time), ("groups", options.groups))
                if value is not None}  # fmt: skip
-    if clash := next((name for name in special.values() if name in (*found.names, target)), ""):
+    if clash := next((name for name in special.values() if name in (*coordinates, target)), ""):
         raise UserFileError(f"{cells.path}: the column {clash} is a coordinate or the target too. Name another.")
     texts = [cell.strip() for cell in cells.column(target)]
-    held = np.isfinite(found.values).all(1) & np.array([text.lower() not in MISSING for text in texts])
+    held = (
+        np.isfinite(found.values).all(1)
+        & np.isfinite(found.further).all(1)
+        & np.array([text.lower() not in MISSING for text in texts])
+    )
     times, notes = np.zeros(0), [*found.notes, *said]
     if cells.of:
         notes.append(f"Read: {len(texts):,} of {cells.of:,} rows, drawn at random, because the table is large.")
@@ -130,7 +145,10 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
             "more rows."
         )
     targets, classes, more = _targets(cells, target, texts, rows)
-    features = read_features(cells, options, (*found.names, target, *special.values()), rows)
+    features = read_features(cells, options, (*coordinates, target, *special.values()), rows)
+    if found.further_names:  # Every model reads further axes as columns, as it does the time.
+        numbers = np.concatenate([found.further[rows], features.numeric], 1)
+        features = features._replace(numeric=numbers, numeric_names=(*found.further_names, *features.numeric_names))
     groups = np.zeros(0, np.int64)
     if "groups" in special:
         named = np.array(cells.column(special["groups"]))[rows]
@@ -141,12 +159,13 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     return PlaceTable(
         cells.form, found.geometry, found.names, coords, features.numeric, features.numeric_names, features.codes,
         features.categories, targets, classes, times[rows] if len(times) else times, groups, stated, tuple(notes),
+        found.further[rows] if found.further_names else np.zeros((0, 0)),
     )  # fmt: skip
 
 
 def _stated(found: Coordinates, target: str, features: Features, options: ReadingOptions) -> dict[str, Any]:
     """Options of a record: the columns that were read, and those options that the user states."""
-    made = {"coordinates": ",".join(found.names), "geometry": found.geometry, "target": target}
+    made = {"coordinates": ",".join((*found.names, *found.further_names)), "geometry": found.geometry, "target": target}
     named = [*features.numeric_names, *(name for name, _ in features.categories)]
     made["features"] = options.features if options.features is not None else ",".join(named) or "none"
     return made | ({"unit": options.unit} if options.unit else {})

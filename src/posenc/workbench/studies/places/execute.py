@@ -43,11 +43,13 @@ class PlacesOfRun:
         self.table = read_table(root, data, spec.seed)
         self.parts: Parts = read_parts(self.table, data, spec.seed)
         self.region = task.Region(**{**data["region"], "middle": tuple(data["region"]["middle"])})
+        self.spans = data.get("spans", [])
         self.targets = task.Targets(self.table, self.parts.train, logarithm=data["logarithm"])
 
     def view(self, view: task.PlaceView) -> Tensor:
         """Positions ``(N, P)`` of all rows."""
-        return self.region.view(self.table.coords, view)
+        place = self.region.view(self.table.coords, task.MIXED.get(view, view))
+        return task.mixed_view(place, self.table.further, self.spans) if view in task.MIXED else place
 
 
 class PlacesModel:

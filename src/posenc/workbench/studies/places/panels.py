@@ -9,7 +9,14 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import map_plots, plots
 from posenc.workbench.studies.places.conditions import SHARES, label_of
 from posenc.workbench.studies.places.presets import PlacesPreset
-from posenc.workbench.studies.places.variants import BASELINES, PROCESS, USUAL, VARIANTS, WITH_FEWER_ROWS
+from posenc.workbench.studies.places.variants import (
+    BASELINES,
+    PROCESS,
+    USUAL,
+    VARIANTS,
+    WITH_FEWER_ROWS,
+    WITH_FURTHER_AXES,
+)
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -18,8 +25,11 @@ NO_FIGURE = "no published figure"
 
 def _splits(request: Request, variants: tuple[str, ...]) -> Needs:
     """Variants with each split; that by time if a column of times is named."""
-    splits = ("random", "blocks", "time") if request.reading.get("time") else ("random", "blocks")
-    return {label_of(request, split): variants for split in splits}
+    time, coordinates = request.reading.get("time"), str(request.reading.get("coordinates") or "")
+    splits = ("random", "blocks", "time") if time else ("random", "blocks")
+    networks = any(name in variants for name in USUAL)
+    mixed = WITH_FURTHER_AXES if networks and (time or coordinates.count(",") > 1) else ()
+    return {label_of(request, split): (*mixed, *variants) for split in splits}
 
 
 def needs_main(request: Request, preset: PlacesPreset) -> Needs:

@@ -23,12 +23,13 @@ from posenc.workbench.tasks.places.folds import FOLDS, Split, block_numbers, fol
 from posenc.workbench.tasks.places.inputs import cycles_of, plain_columns, standardized_columns
 from posenc.workbench.tasks.places.interval_coverage import LEVELS, interval_coverage
 from posenc.workbench.tasks.places.made_places import made_places
-from posenc.workbench.tasks.places.place_views import PlaceView, Region, region_of
+from posenc.workbench.tasks.places.place_views import MIXED, PlaceView, Region, mixed_view, region_of, spans_of
 from posenc.workbench.tasks.places.targets import TINY, Targets, wants_logarithm
 
 __all__ = [
     "FOLDS",
     "LEVELS",
+    "MIXED",
     "PROCESS_ROWS",
     "TINY",
     "BaselineRows",
@@ -43,9 +44,11 @@ __all__ = [
     "has_boosting",
     "interval_coverage",
     "made_places",
+    "mixed_view",
     "plain_columns",
     "predicted",
     "region_of",
+    "spans_of",
     "standardized_columns",
     "units_of",
     "usual_side",
