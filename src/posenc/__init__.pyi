@@ -31,6 +31,7 @@ from posenc.schemes.bipe import BiPE as BiPE
 from posenc.schemes.causal_nope import CausalNoPE as CausalNoPE
 from posenc.schemes.chunked_attention import ChunkedAttention as ChunkedAttention
 from posenc.schemes.concat import Concat as Concat
+from posenc.schemes.concat_axes import ConcatAxes as ConcatAxes
 from posenc.schemes.conv_pe import ConvPE as ConvPE
 from posenc.schemes.coordinates import Coordinates as Coordinates
 from posenc.schemes.cope import CoPE as CoPE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Literal, TypeGuard, cast, get_args
 
 Read = Literal["q", "k", "kept"]
@@ -10,6 +11,10 @@ Read = Literal["q", "k", "kept"]
 Site = Literal["embed", "q", "k", "v", "o", "bias", "value_bias", "mask", "mix"]
 """A place in the network where a scheme may act."""
 SITES: tuple[Site, ...] = get_args(Site)
+Translation = Literal["exact", "expected", "none"]
+"""Effect of adding one constant to all positions: see ``Claims.translation``."""
+ShiftEffect = Literal["nothing", "nothing in the mean", "logits, not inner products of rows", "logits"]
+"""Parts of a trained model that change if all positions move by one vector."""
 Interval = tuple[float, float]
 """Lowest and highest position, both included."""
 Range = Interval | tuple[Interval | None, ...] | None
@@ -45,7 +50,7 @@ class Claims:
         ('exact', ['k', 'q'], True)
     """
 
-    translation: Literal["exact", "expected", "none"]
+    translation: Translation
     isometric: bool
     learned: bool
     range: Range
@@ -81,6 +86,11 @@ class Claims:
         return (cast("Interval | None", self.range),) * (self.axes or axes or 1)
 
     @property
+    def shift_effect(self) -> ShiftEffect:
+        """Parts of a trained model that change if all positions move by one vector."""
+        return shift_effect(self.translation, self.sites)
+
+    @property
     def per_layer(self) -> bool:
         """True if each layer needs its own instance."""
         return self.sharing in ("layer", "layer and head")
@@ -89,6 +99,31 @@ class Claims:
     def per_head(self) -> bool:
         """True if the heads of one instance differ."""
         return self.sharing in ("head", "layer and head")
+
+
+def shift_effect(translation: Translation, sites: Collection[str]) -> ShiftEffect:
+    """Effect of a shift of all positions on a trained model, from two claims of a scheme.
+
+    The claim on translation is measured on inner products of rows at the site "embed". A model adds the rows to its
+    tokens and multiplies both by trained matrices. So its logits change although inner products of rows do not.
+
+    Args:
+        translation: The claim on translation.
+        sites: The claim on sites.
+
+    Returns:
+        The parts of the model that change.
+
+    Example:
+        >>> from posenc import RoPE, Sinusoid
+        >>> RoPE(8).claims.shift_effect, Sinusoid(8).claims.shift_effect
+        ('nothing', 'logits, not inner products of rows')
+    """
+    if translation == "none":
+        return "logits"
+    if "embed" in sites:
+        return "logits, not inner products of rows"
+    return "nothing" if translation == "exact" else "nothing in the mean"
 
 
 def by_axis(limits: Range) -> TypeGuard[tuple[Interval | None, ...]]:

@@ -13,6 +13,7 @@ from posenc.schemes.fire import FIRE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
+from posenc.schemes.sinusoid import Sinusoid
 
 pytestmark = pytest.mark.bare
 TOKENS = torch.arange(24).view(2, 12) * 7 % 50
@@ -31,7 +32,9 @@ def names(report):
     return [result.check.removeprefix("model.") for result in report.results]
 
 
-@pytest.mark.parametrize(("kind", "sizes"), [(RoPE, (8,)), (ALiBi, (4,)), (FIRE, (4,)), (Learned, (32, 40))])
+@pytest.mark.parametrize(
+    ("kind", "sizes"), [(RoPE, (8,)), (ALiBi, (4,)), (FIRE, (4,)), (Learned, (32, 40)), (Sinusoid, (32,))]
+)
 def test_a_language_model_of_posenc_passes(kind, sizes):
     scheme = kind(*sizes)
     model = LanguageModel(CONFIG, lambda layer: scheme).train()

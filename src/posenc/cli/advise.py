@@ -79,7 +79,7 @@ def advise(
         explain: List schemes by their claims, and train nothing. In a terminal it asks questions.
         axes: With --explain: number of axes of the positions.
         unbounded: With --explain: positions may be larger than any in training.
-        relative: With --explain: a shift of all positions must have no effect.
+        relative: With --explain: a shift of all positions must not change the logits of a trained model.
         cache: With --explain: decoding keeps transformed keys and values in a cache.
         mask: With --explain: the model has an attention mask of its own.
         format: Form to read your data as, where two are possible.

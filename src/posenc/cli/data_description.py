@@ -286,19 +286,19 @@ def example_target(path: Path, stated: Mapping[str, str]) -> str:
         stated: Options of the reader.
 
     Returns:
-        Name of the column: of numbers if there is one, else the last one.
+        Name of the column: of numbers if there is one that may be a target, else the last one.
     """
     from posenc.workbench.data.place_coordinates import find_coordinates
+    from posenc.workbench.data.places import is_possible_target
     from posenc.workbench.data.readers import find_reader
     from posenc.workbench.data.reading_options import ReadingOptions
-    from posenc.workbench.data.table_cells import has_numbers
 
     options = ReadingOptions(**stated)  # type: ignore[arg-type]  # parser has checked
     reader, _ = find_reader(path, "places", options.format)
     cells = reader.cells_of(path)  # type: ignore[attr-defined]  # readers of places have it
     used = {*find_coordinates(cells, options).names, options.time, options.groups}
     others = [name for name in cells.names if name not in used] or [cells.names[-1]]
-    return next((name for name in reversed(others) if has_numbers(cells.column(name))), others[-1])
+    return next((name for name in reversed(others) if is_possible_target(cells.column(name), name)), others[-1])
 
 
 def mesh_lines(path: Path) -> Lines:

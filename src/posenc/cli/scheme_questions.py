@@ -9,8 +9,7 @@ from posenc.cli.lists import axes_in_words, takes_axes
 from posenc.cli.text_table import table
 
 WIDTHS = (21, 14, 9, 18, 12, 8, 6)
-HEADER = ("scheme", "acts at", "axes", "shift of positions", "range", "trained", "cache")
-SHIFT = {"exact": "no effect", "expected": "none in the mean", "none": "changes logits"}
+HEADER = ("scheme", "acts at", "axes", "a shift changes", "range", "trained", "cache")
 
 
 class Wanted(NamedTuple):
@@ -19,7 +18,7 @@ class Wanted(NamedTuple):
     Attributes:
         axes: Number of position axes.
         unbounded: Positions may be larger than any in training.
-        relative: A shift of all positions must have no effect.
+        relative: A shift of all positions must not change the logits of a trained model.
         cache: Decoding keeps transformed keys and values.
         mask: The model has an attention mask of its own.
     """
@@ -41,7 +40,7 @@ class Question(NamedTuple):
 
 QUESTIONS = (
     Question("unbounded", "May positions be larger than any in training?", "takes any position"),
-    Question("relative", "Must a shift of all positions have no effect?", "does not change if all positions are moved"),
+    Question("relative", "Must a shift of all positions change no logits?", "keeps logits if all positions are moved"),
     Question("cache", "Does decoding keep keys and values in a cache?", "can be cached"),
     Question("mask", "Does the model have an attention mask of its own?", "makes no mask"),
 )
@@ -79,7 +78,7 @@ def fitting(rows: Sequence[Mapping[str, Any]], wanted: Wanted) -> tuple[list[Map
         tests.append((f"takes {number} {'axis' if number == 1 else 'axes'}", lambda row: takes_axes(row, number)))
     holds: dict[str, Callable[[Mapping[str, Any]], bool]] = {
         "unbounded": lambda row: row["range"] is None,
-        "relative": lambda row: row["translation"] == "exact",
+        "relative": lambda row: "nothing" in row["shift"],
         "cache": lambda row: bool(row["cacheable"]),
         "mask": lambda row: "mask" not in row["sites"],
     }
@@ -104,7 +103,7 @@ def text(rows: Sequence[Mapping[str, Any]], wanted: Wanted) -> str:
     left, lost = fitting(rows, wanted)
     lines = [f"{claim}: {count} schemes do not" if count else f"{claim}: all" for claim, count in lost]
     cells = [
-        (row["name"], ", ".join(row["sites"]) or "nowhere", axes_in_words(row, "from {}"), SHIFT[row["translation"]],
+        (row["name"], ", ".join(row["sites"]) or "nowhere", axes_in_words(row, "from {}"), _shift_effect(row),
          _range(row), "yes" if row["learned"] else "no", "yes" if row["cacheable"] else "no")
         for row in left
     ]  # fmt: skip
@@ -118,6 +117,11 @@ def text(rows: Sequence[Mapping[str, Any]], wanted: Wanted) -> str:
             "measurement fails too. Which of them is the best for your data: posenc advise PATH",
         ]
     )
+
+
+def _shift_effect(row: Mapping[str, Any]) -> str:
+    """Parts of a model that a shift of all positions changes; "by parts" or "by options" if the examples differ."""
+    return row["shift"][0] if len(row["shift"]) == 1 else f"by {row['made_of'] or 'options'}"
 
 
 def _range(row: Mapping[str, Any]) -> str:

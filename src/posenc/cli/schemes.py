@@ -185,9 +185,10 @@ def claims_of_all() -> list[dict[str, Any]]:
 
     Returns:
         One mapping per scheme, with its name, summary, file, options and claims. "axes" and "sites" are those of any
-        example; the other claims are those of the first. "axes_from" is the smallest number of axes of a scheme that
-        takes any larger one too, else None. "range_by" is the option that decides the range, "" if none does. "made_of"
-        is the option that takes other schemes, whose axes and range it has; "" for others.
+        example; the other claims are those of the first. "shift" has the effects of a shift over all examples.
+        "axes_from" is the smallest number of axes of a scheme that takes any larger one too, else None. "range_by" is
+        the option that decides the range, "" if none does. "made_of" is the option that takes other schemes, whose axes
+        and range it has; "" for others.
     """
     from posenc.schemes import catalogue
 
@@ -221,6 +222,7 @@ def claims_of(name: str, kind: type[Scheme]) -> dict[str, Any]:
         "options": list(inspect.signature(kind).parameters),
         **dataclasses.asdict(claims[0]),
         "axes": sorted({claim.axes or "any" for claim in claims}, key=str),
+        "shift": sorted({claim.shift_effect for claim in claims}),
         "axes_from": claims_by_option.fewest_axes(kind),
         "range_by": claims_by_option.range_option(kind),
         "made_of": claims_by_option.parts_option(kind),

@@ -181,9 +181,9 @@ def _away(found: Tensor, wanted: Tensor, tolerance: float) -> str:
 
 
 def _relative(model: nn.Module) -> bool | None:
-    """True if all schemes of a model claim exact invariance to translation, None if one claims it on average."""
-    claims = {module.claims.translation for module in model.modules() if isinstance(module, Scheme)}
-    return None if not claims or "expected" in claims else claims == {"exact"}
+    """True if a shift changes nothing, by the claims of all schemes of a model; None if it does not in the mean."""
+    effects = {module.claims.shift_effect for module in model.modules() if isinstance(module, Scheme)}
+    return None if not effects or "nothing in the mean" in effects else effects == {"nothing"}
 
 
 def _calls_of(model: nn.Module) -> _Calls:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from posenc.claims import Interval, Site
+from posenc.claims import Interval, Site, Translation
 from posenc.kernels.pairs import Divisible
 from posenc.scheme import Claims, Scheme
-
-Translation = Literal["exact", "expected", "none"]
 
 
 class FreshArguments(Mapping[str, Any]):

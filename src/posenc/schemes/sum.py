@@ -21,7 +21,7 @@ from torch import Tensor, add, logical_and, nn, stack, zeros
 from typing_extensions import override
 
 from posenc.kernels import composition
-from posenc.kernels.composition import FreshArguments, Translation, combined_effect, part_pairs
+from posenc.kernels.composition import FreshArguments, combined_effect, part_pairs
 from posenc.positions import Positions
 from posenc.scheme import At, Head, Scheme
 from posenc.schemes import causal_nope, learned, mixed_rope, random, rope, shaw
@@ -66,7 +66,7 @@ class Sum(Scheme):
 
     parts: Iterable[Any]
 
-    def __init__(self, parts: Sequence[Scheme], *, translation: Translation | None = None) -> None:
+    def __init__(self, parts: Sequence[Scheme], *, translation: composition.Translation | None = None) -> None:
         super().__init__()
         composition.refuse_no_schemes("Sum", parts)
         rows = [part.out_dim for part in parts if "embed" in part.claims.sites]

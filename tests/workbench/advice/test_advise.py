@@ -12,7 +12,7 @@ import pytest
 
 from posenc.workbench.advice import advise as advise_module
 from posenc.workbench.advice.advise import Advice, advise
-from posenc.workbench.advice.kinds import Kind
+from posenc.workbench.advice.kinds import KINDS, Kind
 from posenc.workbench.advice.race import Rung
 from posenc.workbench.advice.recognition import by_name, recognize
 from posenc.workbench.advice.trainer import Deadline
@@ -36,6 +36,7 @@ SMALL = {
     "solid.off": {"steps": 4, "batch": 64, "pools.held": 256, "parameters": 6000},
 }
 """File to settings that make a training a matter of a second."""
+ENCODINGS = {candidate.name for kind in KINDS for candidate in kind.candidates if not candidate.control}
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +72,11 @@ def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
     out = capsys.readouterr().out
     assert "is read as" in out
     assert "Controls: " in out
+    assert name != "houses.csv" or "Found by name: " in out
     assert advice.sentences[0].startswith(("Take ", "This budget cannot tell "))
+    control = next(name for name in advice.race.looks[0].scores if name not in ENCODINGS)
+    assert control == advice.recommended or f"({control})" in advice.sentences[1], "compared with the control"
+    assert control == advice.recommended or "95% interval" in advice.sentences[1]
     text = page_text(advice)
     assert all(title in text for title in ("Recommendation", "Race", "Costs", "Code", "What would change the advice"))
     assert advice.recommended in text

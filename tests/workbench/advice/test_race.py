@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from posenc.workbench.advice.advise import _with_an_encoding
+from posenc.workbench.advice.controls import control_gaps
 from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
 from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
-from posenc.workbench.advice.sentences import Scale, recommendation, stop_sentence
+from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, stop_sentence
 from posenc.workbench.advice.verdict import verdict_of
 
 pytestmark = pytest.mark.bare
@@ -212,3 +213,39 @@ def test_small_differences_are_told_from_undecided_ones(apart: float, kind: str)
     answer = verdict_of(test, "a", worst=0.2, ratio=0.0, level=0.95, seconds_of_a_seed=10.0)
     assert answer.kind == kind
     assert math.isnan(answer.largest) == (kind == "best")
+
+
+CONTROLS = {"coordinates": "bare coordinates", "none": "no positions"}
+
+
+def test_the_second_sentence_compares_with_the_controls() -> None:
+    scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows")
+    race = run_race(["coordinates", "rope", "alibi"], trainer(means={**MEANS, "coordinates": 0.7}), RacePlan())
+    assert race is not None
+    chosen = race.verdict.chosen
+    mine = {seed: score.test for seed, score in race.looks[-1].scores[chosen].items()}
+    tested = {
+        "coordinates": {seed: score - 0.1 + 0.01 * (seed % 2) for seed, score in mine.items()},
+        "none": {seed: score - 0.2 * (-1) ** seed for seed, score in mine.items()},
+    }
+    gaps = control_gaps(race, RacePlan(), CONTROLS, tested)
+    sentence = control_sentence(gaps, chosen, scale)
+    assert [each.look for each in gaps] == [None, None], "both on the test part"
+    assert f"{chosen} is better than bare coordinates (coordinates) by 0.09" in sentence
+    assert "it is not told apart from no positions (none), difference" in sentence
+    assert "95% intervals that hold together" in sentence
+    assert gaps[0].gap is not None
+    assert gaps[0].gap.low < gaps[0].gap.mean < gaps[0].gap.high
+
+
+def test_controls_without_a_test_score_are_compared_in_the_race_and_others_not_at_all() -> None:
+    scale = Scale(Metric(validation="loss", test="loss", name="loss", sense="min", unit=" nats"), "held-out rows")
+    race = run_race(["none", "rope", "alibi"], trainer(), RacePlan())
+    assert race is not None
+    in_race, never = control_gaps(race, RacePlan(), CONTROLS, {"none": {}, "coordinates": {0: 0.1}})
+    assert in_race.look == race.looks[0]
+    sentence = control_sentence([in_race, never], race.verdict.chosen, scale)
+    assert "is better than no positions (none) by 0.6" in sentence
+    assert "on the validation part, after half of the training, 3 seeds" in sentence
+    assert "was not compared with bare coordinates (coordinates), because no time was left" in sentence
+    assert control_sentence([], "rope", scale) == ""

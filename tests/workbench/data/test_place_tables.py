@@ -14,6 +14,7 @@ from posenc.workbench.data import table_cells
 from posenc.workbench.data.places import PlaceTable
 from posenc.workbench.data.readers import place_parquet, place_table, read
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.files.user_files import UserFileError
 from tiny_data import WRITERS
 
 pytestmark = pytest.mark.bare
@@ -62,6 +63,23 @@ def test_stated_columns_in_either_order_and_a_stated_kind(tmp_path: Path) -> Non
     assert any("add --geometry sphere" in note for note in places(path, coordinates="a,b").left_out)
 
 
+def test_a_coordinate_behind_longitude_and_latitude_is_a_further_axis(tmp_path: Path) -> None:
+    depth = np.arange(ROWS)[::-1] * 10.0
+    path = houses(tmp_path / "quakes.csv", depth=depth, rooms=np.arange(ROWS) % 7)
+    found = places(path, coordinates="depth,latitude,longitude")
+    assert (found.geometry, found.names) == ("sphere", ("longitude", "latitude"))
+    assert found.further[:, 0].tolist() == depth.tolist()
+    assert found.numeric_names == ("depth", "rooms"), "every model reads it as a column"
+    assert "Further axes, each of its own unit: depth." in found.left_out
+    assert found.rows(np.array([2, 1])).further[:, 0].tolist() == depth[[2, 1]].tolist()
+    flat = places(path, coordinates="longitude,latitude,depth", geometry="plane")
+    assert (flat.geometry, flat.further.shape) == ("plane", (ROWS, 1))
+    assert places(path, coordinates="longitude,latitude,depth", geometry="space").coords.shape == (ROWS, 3)
+    assert places(path).further.shape == (ROWS, 0)
+    with pytest.raises(UserFileError, match="--features depth is a coordinate"):
+        places(path, coordinates="longitude,latitude,depth", features="depth")
+
+
 def test_longitudes_up_to_360_cross_the_meridian_of_180(tmp_path: Path) -> None:
     found = places(houses(tmp_path / "a.csv", longitude=np.linspace(170, 190, ROWS)))
     assert found.coords[:, 0].min() == pytest.approx(-179.8, abs=0.2)
@@ -100,6 +118,23 @@ def test_a_leak_between_halves_and_targets_cut_at_a_maximum_are_said(tmp_path: P
     clean = " ".join(places(houses(tmp_path / "b.csv")).left_out)
     assert "share their place" not in clean
     assert "look cut" not in clean
+
+
+def test_the_only_other_column_of_numbers_is_the_target_and_it_says_so(tmp_path: Path) -> None:
+    others = {"number": list(range(ROWS)), "flat": 1, "kind": ["a", "b"] * (ROWS // 2), "date": 20260101}
+    path = houses(tmp_path / "houses.csv", **others)
+    found = read(path, "places", ReadingOptions())
+    assert found.options["target"] == "price"
+    assert "Target: price, the only other column of numbers. Another one: --target NAME." in found.left_out
+    stated = places(path)
+    assert np.array_equal(found.targets, stated.targets)
+    assert not any(note.startswith("Target: ") for note in stated.left_out)
+    two = houses(tmp_path / "two.csv", rooms=np.arange(ROWS) % 7)
+    with pytest.raises(UserFileError, match="Name the one to predict: --target rooms"):
+        read(two, "places", ReadingOptions())
+    assert read(two, "places", ReadingOptions(features="rooms")).options["target"] == "price"
+    with pytest.raises(UserFileError, match="Name the one to predict"):
+        read(houses(tmp_path / "flat.csv", price=3), "places", ReadingOptions())
 
 
 def test_texts_and_two_numbers_are_classes(tmp_path: Path) -> None:

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from posenc.workbench.advice.code import runs, torch_code
 from posenc.workbench.executors.processes import InProcess
+from posenc.workbench.report.number_format import number
 from posenc.workbench.runner import run as execute_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import STUDY, answer, settings
 from posenc.workbench.studies.places.stored_places import load_table, read_parts
-from posenc.workbench.studies.places.variants import BASELINES, ON_SPHERES, USUAL
+from posenc.workbench.studies.places.variants import BASELINES, ON_SPHERES, USUAL, WITH_FURTHER_AXES
+from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import places as task
 from tiny_data import WRITERS, places
 
@@ -74,6 +77,65 @@ def test_every_usual_variant_and_baseline_is_planned_and_some_need_a_sphere(tmp_
     assert labels - flat == {label for label in labels if label.split(" + ")[-1] in ON_SPHERES}
     sizes = [spec.settings["model"] for spec in planned(store, panels=["scores"]) if "model" in spec.settings]
     assert len({each["width"] for each in sizes}) > 3, "widths differ so that parameter counts match"
+
+
+def quakes(path: Path, rows: int = 1500) -> Path:
+    """A table whose target is a wave of the depth, of three cycles, and a slope of the longitude."""
+    draw = np.random.default_rng(0)
+    places = draw.uniform((4, 50), (6, 52), (rows, 2))
+    depths, days = draw.uniform(0, 600, rows), draw.integers(0, 700, rows)
+    target = np.sin(2 * np.pi * 3 * depths / 600) + 0.3 * places[:, 0] + 0.05 * draw.normal(size=rows)
+    dates = np.datetime64("2020-01-01") + days
+    columns = (*places.T.round(4), depths.round(2), dates, target.round(4))
+    lines = [",".join(map(str, row)) for row in zip(*columns, strict=True)]
+    path.write_text("\n".join(["longitude,latitude,depth,date,size", *lines]) + "\n")
+    return path
+
+
+def test_encodings_of_the_place_and_a_further_axis_find_a_planted_wave(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    reading = {"target": "size", "coordinates": "longitude,latitude,depth", "features": "none"}
+    labels = ("sphere-c-plus", "sphere-c-plus-mixed")
+    changes = {"epochs": 150, "parameters": 5000}
+    source = quakes(tmp_path / "quakes.csv")
+    every = planned(store, *labels, source=source, panels=["scores"], reading=reading, changes=changes)
+    specs = [spec for spec in every if spec.condition == "quakes, random split" and spec.variant in labels]
+    scores = {spec.variant: metrics["r2"] for spec, metrics in zip(specs, execute(specs, store), strict=True)}
+    assert scores["sphere-c-plus-mixed"] > scores["sphere-c-plus"] + 0.5, scores
+    spec = next(spec for spec in specs if spec.variant == "sphere-c-plus-mixed")
+    assert spec.settings["row"]["view"] == "mixed_lonlat"
+    calls = tuple(store.read(spec.identity).timing["calls"])
+    code = torch_code("places", spec.variant, spec.settings, calls)
+    assert "ConcatAxes" in code
+    assert "further" in code
+    assert runs(code), code
+    assert "behind them the further axes" in STUDY.stored_model.convention(spec)
+
+
+def test_time_is_a_further_axis_and_tables_without_one_leave_such_variants_out(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    reading = {"target": "size", "time": "date"}
+    specs = planned(store, panels=["scores"], source=quakes(tmp_path / "q.csv", 200), reading=reading, changes=QUICK)
+    assert {*WITH_FURTHER_AXES} <= {spec.variant for spec in specs}
+    (span,) = next(spec for spec in specs if spec.variant == "fourier-joint").settings["data"]["spans"]
+    assert span[0] - span[1] == pytest.approx(np.datetime64("2020-01-01", "s").astype(float), abs=90_000 * 10)
+    assert not {*WITH_FURTHER_AXES} & {spec.variant for spec in on_houses(store, tmp_path)}
+    with pytest.raises(ValueError, match="reads further axes as columns"):
+        planned(store, "boosting + fourier-joint", source=tmp_path / "q.csv", reading=reading, panels=["scores"])
+
+
+def test_the_page_has_the_coverage_of_the_intervals_of_kriging_by_split(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    store = Store(tmp_path / "runs")
+    specs = [spec for spec in on_houses(store, tmp_path, panels=["intervals"], seeds=[0, 1]) if spec.variant == "gp"]
+    for metrics in execute(specs, store):
+        assert 0 <= metrics["covered_50"] <= metrics["covered_80"] <= metrics["covered_95"] <= 1
+    data = PageData(request=Request(preset="quick"), preset=STUDY.presets["quick"], store=store, specs=specs)
+    (panel,) = STUDY.panels["intervals"].draw(data)
+    (table,) = panel.blocks
+    assert [row[:2] for row in table.rows] == [("gp", "random split"), ("gp", "split by blocks")]
+    shares = [store.read(spec.identity).metrics["covered_80"] for spec in specs if "random" in spec.condition]
+    assert table.rows[0][3].startswith(number(float(np.mean(shares)), 3))
 
 
 @pytest.mark.full

@@ -114,5 +114,22 @@ def test_baselines_predict_better_than_the_mean(name: str) -> None:
     learned = targets.learned(np.arange(len(TABLE)))[:, 0].numpy().astype(float)
     columns = task.standardized_columns(TABLE, parts.train)
     made = task.predicted(name, task.BaselineRows(places, columns, learned, parts.train, parts.test), seed=0)
-    error = float(((made[:, 0] - learned[parts.test]) ** 2).mean())
+    error = float(((made.outputs[:, 0] - learned[parts.test]) ** 2).mean())
     assert error < 0.9 * float(learned[parts.test].var()), name
+    assert (made.deviations is not None) == (name == "gp")
+    if made.deviations is not None:
+        covered = task.interval_coverage(learned[parts.test], made.outputs[:, 0], made.deviations)
+        assert 0.35 < covered["covered_50"] < 0.65
+        assert covered["covered_95"] > 0.85
+
+
+def test_normal_targets_are_covered_as_stated_and_narrow_intervals_cover_fewer() -> None:
+    draw = np.random.default_rng(0)
+    deviations = draw.uniform(0.5, 2, 20_000)
+    true = deviations * draw.normal(size=len(deviations))
+    covered = task.interval_coverage(true, np.zeros(len(true)), deviations, unit=10.0)
+    for level in task.LEVELS:
+        assert abs(covered[f"covered_{100 * level:.0f}"] - level) < 0.015
+    assert covered["width_95"] == pytest.approx(10 * 3.92 * deviations.mean(), rel=1e-3)
+    narrow = task.interval_coverage(true, np.zeros(len(true)), deviations / 2)
+    assert narrow["covered_95"] < 0.75

@@ -17,6 +17,7 @@ from posenc.measure.statistics import mean
 from posenc.workbench import request_checks, runner, studies
 from posenc.workbench.advice import budget as budgets
 from posenc.workbench.advice.code import load_code, runs, sklearn_code, torch_code
+from posenc.workbench.advice.controls import ControlGap, control_gaps, control_scores
 from posenc.workbench.advice.kinds import Candidate, Kind
 from posenc.workbench.advice.page import PageParts, write_advice
 from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RacePlan, Rung, Score, run_race
@@ -41,7 +42,7 @@ from posenc.workbench.storage.provisional_store import provisional_store
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.places.stored_places import load_table
-from posenc.workbench.studies.shared import page_file
+from posenc.workbench.studies.shared import page_file, page_records
 
 TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
@@ -162,15 +163,19 @@ def advise(
         _announce(found.kind, trainer, fit, chosen, question)
         if isinstance(trainer.executor, EngineExecutor):  # before anything is queued
             trainer.executor.prepare(trainer.specs(proposed.store, chosen[0], plan.rungs[0]), proposed.store.root)
-        for line in trainer.study.remarks(proposed.store, trainer.specs(proposed.store, chosen[0], plan.rungs[0])):
+        first = trainer.specs(proposed.store, chosen[0], plan.rungs[0])
+        for line in (*page_records.sentences(proposed.store, first), *trainer.study.remarks(proposed.store, first)):
             print(line)
         store = proposed.accept()
     race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
     if race is None:
         raise ValueError(_too_little(trainer, budget))
     deadline.release()
+    controls = control_scores(trainer, store, race, plan, fit.candidates)
     references = _references(trainer, store, race, deadline)
-    return _answered(trainer, store, race, plan, fit, references)
+    reasons = {name: candidate.control for name, candidate in trainer.candidates.items()}
+    gaps = control_gaps(race, plan, reasons, controls)
+    return _answered(trainer, store, race, plan, fit, references, gaps)
 
 
 def _too_little(trainer: StudyTrainer, budget: str) -> str:
@@ -277,8 +282,9 @@ def _announce(kind: Kind, trainer: StudyTrainer, fit: Fitting, chosen: Sequence[
     print(f"Encodings: {', '.join(name for name in chosen if not trainer.candidates[name].control)}.")
     if later := [name for name in fit.candidates if name not in chosen]:
         print(f"No time for: {', '.join(later)}.")
-    for name, reason in fit.left_out.items():
-        print(f"Left out: {name}, because {reason}")
+    for reason in dict.fromkeys(fit.left_out.values()):
+        names = ", ".join(name for name in fit.left_out if fit.left_out[name] == reason)
+        print(f"Left out: {names}, because {reason}")
 
 
 def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> float:
@@ -314,6 +320,7 @@ def _answered(
     plan: RacePlan,
     fit: Fitting,
     references: Mapping[str, Mapping[int, float]],
+    gaps: Sequence[ControlGap],
 ) -> Advice:
     """The answer in sentences, its code and its page."""
     kind, verdict, last = trainer.kind, race.verdict, race.looks[-1]
@@ -323,7 +330,7 @@ def _answered(
     scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind))
     calls = tuple(stored.timing.get("calls", ()))
     sentences = [recommendation(race, scale)]
-    sentences += [control_sentence(race, trainer.candidates, scale, plan.validation_ratio)]
+    sentences += [control_sentence(gaps, verdict.chosen, scale)]
     sentences += [*reference_sentences(references, race, scale, plan.test_ratio), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""

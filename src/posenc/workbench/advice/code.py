@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from posenc.lookup import scheme_text
+from posenc.workbench.tasks.places import MIXED
 
 NO_CALL = "# {label} has no encoding: the model reads its other inputs alone.\n"
 POSITIONS: Mapping[str, str] = {
@@ -78,12 +79,21 @@ def _attention_sizes(settings: Mapping[str, Any]) -> tuple[int, int]:
 
 def _places(settings: Mapping[str, Any], dim: int) -> str:
     """Positions of places as the study makes them, and their rows."""
-    return _view(settings) + EMBEDDING.format(dim=dim)
+    view, spans = settings["row"]["view"], settings["data"].get("spans", [])
+    code = _view(settings, MIXED.get(view, view))
+    if spans:
+        middles, halves = zip(*spans, strict=True)
+        code += (
+            f"further = torch.tensor([{list(middles)}])  # the further axes of each row, in the order of the columns\n"
+            f"further = (further - torch.tensor({list(middles)})) / torch.tensor({list(halves)})\n"
+            "pos = Positions(torch.cat([pos.coords, further], 1))\n"
+        )
+    return code + EMBEDDING.format(dim=dim)
 
 
-def _view(settings: Mapping[str, Any]) -> str:
-    """Code of the positions of a view of places."""
-    region, view = settings["data"]["region"], settings["row"]["view"]
+def _view(settings: Mapping[str, Any], view: str) -> str:
+    """Code of the positions of a view of places without further axes."""
+    region = settings["data"]["region"]
     middle, half, sphere = region["middle"], region["half"], region["geometry"] == "sphere"
     columns = "longitude, latitude in degrees" if sphere else "coordinates"
     example = f"table = torch.tensor([{middle}], dtype=torch.float64)  # {columns}, one row per place\n"
@@ -116,9 +126,9 @@ def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], names: tup
         classes: True if the target has classes.
 
     Returns:
-        The code, which defines ``model``; "" without an encoding, or for a view of three axes.
+        The code, which defines ``model``; "" without an encoding, for unit vectors and for further axes.
     """
-    if not calls or settings["row"]["view"] == "xyz":
+    if not calls or settings["row"]["view"] not in ("region", "lonlat"):
         return ""
     region, call = settings["data"]["region"], calls[0]
     estimator = "NetworkClassifier" if classes else "NetworkRegressor"

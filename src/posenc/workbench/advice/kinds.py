@@ -13,6 +13,7 @@ from typing import Any, Literal
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.graphs import conditions as graphs
 from posenc.workbench.studies.places import conditions as places
+from posenc.workbench.studies.places.variants import WITH_FURTHER_AXES
 from posenc.workbench.studies.points import conditions as points
 from posenc.workbench.studies.series import conditions as series
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -131,9 +132,9 @@ KINDS: tuple[Kind, ...] = (
         noun="a table of places",
         metrics=(Metric(validation="r2", test="r2", name="R2"), ACCURACY),
         candidates=(
-            _control("none", NO_POSITIONS),
             _control("coordinates", BARE),
-            *_plain("fourier", "sphere-c-plus", "positional", "hash", "sphere-dfs"),
+            _control("none", NO_POSITIONS),
+            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES, "positional", "hash", "sphere-dfs"),
             *_with("detail", 2, "fourier", "sphere-c-plus"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
             *_with("detail", 4, "fourier", "hash"),
@@ -194,8 +195,8 @@ KINDS: tuple[Kind, ...] = (
         noun="point clouds or meshes in class folders",
         metrics=(ACCURACY,),
         candidates=(
-            _control("nope", NO_POSITIONS),
             _control("xyz", BARE),
+            _control("nope", NO_POSITIONS),
             *_plain("fourier", "gridpe", "rope-axial", "rope-mixed", "distance", "gridpe + xyz"),
         ),
         condition=lambda request, question: points.label_of(request),

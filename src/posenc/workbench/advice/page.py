@@ -97,10 +97,10 @@ def _dropped(race: Race) -> str:
 
 
 def _recommendation(parts: PageParts) -> Panel:
-    first, *others = parts.sentences
-    blocks: list[Block] = [Text((first,), headline=True)]
+    first, others = parts.sentences[:2], parts.sentences[2:]  # the answer, and the comparison with the controls
+    blocks: list[Block] = [Text(first, headline=True)]
     if others:
-        blocks.append(Text(tuple(others)))
+        blocks.append(Text(others))
     return Panel("Recommendation", tuple(blocks))
 
 
@@ -242,8 +242,8 @@ def _candidates(parts: PageParts) -> Panel:
         settings = parts.trainer.settings(parts.store, name) or {}
         rows.append((name, role, *_claims(settings)))
     rows += [(name, "left out", reason, "", "") for name, reason in parts.left_out.items()]
-    columns = ("candidate", "role", "scheme", "effect of a shift of all positions", "trained parameters")
-    note = "Claims are measured by posenc check. A scheme without a shift effect depends on differences of positions."
+    columns = ("candidate", "role", "scheme", "a shift of all positions changes", "trained parameters")
+    note = "Claims are measured by posenc check. If a shift changes nothing, logits depend on differences of positions."
     return Panel("Candidates", (Table("Candidates and their claims", columns, tuple(rows), note, prose=True),))
 
 
@@ -257,8 +257,7 @@ def _claims(settings: Mapping[str, object]) -> tuple[str, str, str]:
         return "", "", ""
     kind = find(name)
     claims = kind(**kind.examples[0]).claims
-    shift = {"exact": "none", "expected": "none in the mean", "none": "yes"}[claims.translation]
-    return kind.__name__, shift, "yes" if claims.learned else "no"
+    return kind.__name__, claims.shift_effect, "yes" if claims.learned else "no"
 
 
 def _more(parts: PageParts) -> Panel:

@@ -16,7 +16,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -116,6 +116,17 @@ class RacePlan:
     def choosing_seeds(self) -> int:
         """Number of seeds that choose; all of them if there is a held-out part."""
         return self.rungs[0].seeds if self.fresh else max(rung.seeds for rung in self.rungs)
+
+    def testing(self, seeds: Iterable[int]) -> list[int]:
+        """Seeds that count on the test part.
+
+        Args:
+            seeds: Seeds of a rung.
+
+        Returns:
+            Those that have chosen nothing if there is no held-out part; otherwise all of them.
+        """
+        return [seed for seed in seeds if not self.fresh or seed >= self.choosing_seeds]
 
 
 FRESH_RUNGS = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 6))
@@ -282,7 +293,7 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
     last = looks[-1]
     seeds = common_seeds({name: dict.fromkeys(each, 0.0) for name, each in last.scores.items()})
     choosing = [seed for seed in seeds if seed < plan.choosing_seeds]
-    testing = [seed for seed in seeds if seed >= plan.choosing_seeds] if plan.fresh else list(seeds)
+    testing = plan.testing(seeds)
     chosen = max(survivors, key=lambda name: mean([last.scores[name][seed].validation for seed in choosing]))
     test = {name: {seed: last.scores[name][seed].test for seed in testing} for name in survivors}
     last_test = {name: [each.test for each in seeds.values()] for look in looks for name, seeds in look.scores.items()}

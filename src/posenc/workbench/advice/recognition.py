@@ -121,7 +121,7 @@ def fitting(trainer: StudyTrainer, store: Store) -> Fitting:
             left_out[name] = str(error)
             continue
         if settings is None:
-            left_out[name] = "it cannot represent these positions"
+            left_out[name] = "these positions are of another kind"
             continue
         first = first or settings
         chosen.append(name)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate, mean
-from posenc.workbench.advice.kinds import Candidate, Metric
+from posenc.workbench.advice.controls import ControlGap
+from posenc.workbench.advice.kinds import Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
 from posenc.workbench.advice.verdict import NAMING_LEVEL
@@ -124,31 +125,35 @@ def stop_sentence(race: Race) -> str:
     )
 
 
-def control_sentence(race: Race, candidates: Mapping[str, Candidate], scale: Scale, ratio: float) -> str:
-    """Sentence on the chosen candidate against the control without positions, on the validation part.
+def control_sentence(gaps: Sequence[ControlGap], chosen: str, scale: Scale) -> str:
+    """Sentence on the chosen candidate against the controls.
 
     Args:
-        race: The race.
-        candidates: Candidates by name.
+        gaps: Its differences from them, in the order of the sentence.
+        chosen: The candidate.
         scale: The score of the race.
-        ratio: Validation items over training items.
 
     Returns:
-        The sentence; "" if the control was not in the race.
+        One sentence; "" without a control.
     """
-    chosen, control = race.verdict.chosen, next((name for name in race.looks[0].scores if candidates[name].control), "")
-    look = next((each for each in reversed(race.looks) if {control, chosen} <= set(each.scores)), None)
-    if look is None or control == chosen:
+    phrases = [_against(each, scale) for each in gaps]
+    if not phrases:
         return ""
-    values = {name: {seed: score.validation for seed, score in look.scores[name].items()} for name in (chosen, control)}
-    gap = paired_gaps(values, control, ratio=ratio, level=0.95)[chosen]
-    what = candidates[control].control
-    word = "is better" if gap.above(0) else "is worse" if gap.below(0) else "is not told apart"
+    level = "95% intervals that hold together" if len(phrases) > 1 else "a 95% interval"
+    return f"{chosen} {'; it '.join(phrases)} ({scale.metric.name} on {scale.held_out}; {level})."
+
+
+def _against(each: ControlGap, scale: Scale) -> str:
+    """Phrase on a control: "is better than bare coordinates (xyz) by 0.08 [0.06, 0.10]"."""
+    control = f"{each.reason} ({each.name})"
+    if (gap := each.gap) is None:
+        return f"was not compared with {control}, because no time was left"
+    where = f" on the validation part, {rung_words(each.look)}" if each.look else ""
+    if gap.above(0) or gap.below(0):
+        word, size = ("better", gap) if gap.above(0) else ("worse", negated(gap))
+        return f"is {word} than {control} by {scale.gap(size)}{where}"
     size = f"{signed_number(gap.mean, scale.digits)} {interval(gap, scale.digits)}{scale.metric.unit}"
-    return (
-        f"Compared with {control} ({what}) it {word}: {size} in {scale.metric.name} on the validation part, "
-        f"{rung_words(look)}."
-    )
+    return f"is not told apart from {control}, difference {size}{where}"
 
 
 def reference_sentences(

@@ -3,6 +3,7 @@
 sphere   longitude and latitude in degrees, in this order; longitudes from 0 to 360 become -180 to 180
 plane    two coordinates in one unit, such as meters
 space    three coordinates in one unit
+further  a coordinate behind longitude and latitude, such as a depth: an axis of its own unit, as the time is
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ class Coordinates(NamedTuple):
         geometry: Kind of the coordinates.
         values: Coordinates ``(N, P)``, NaN where missing.
         notes: Sentences on how they were found.
+        further_names: Names of the columns of further axes, each of its own unit.
+        further: Their numbers ``(N, L)``, NaN where missing.
     """
 
     names: tuple[str, ...]
     geometry: Geometry
     values: NDArray[np.float64]
     notes: tuple[str, ...]
+    further_names: tuple[str, ...]
+    further: NDArray[np.float64]
 
 
 def names_coordinates(names: list[str]) -> bool:
@@ -72,13 +77,15 @@ def find_coordinates(cells: Cells, options: ReadingOptions) -> Coordinates:
             raise UserFileError(_not_found(cells))
     else:
         names = tuple(cells.stated("coordinates", name) for name in listed(options.coordinates, cells.names))
-    if len(set(names)) not in (2, 3) or len(set(names)) != len(names):
+    every = names
+    names, further = _divided(names, options)
+    if len(names) not in (2, 3) or len(set(every)) != len(every):
         raise UserFileError(
-            f"{cells.path}: coordinates are two or three different columns; got {', '.join(names)}. Name them: "
-            "--coordinates longitude latitude"
+            f"{cells.path}: coordinates are two or three different columns; got {', '.join(every)}. Name them: "
+            "--coordinates longitude latitude. Further axes stand behind longitude and latitude."
         )
-    columns = {name: numbers_of(cells, name, "coordinates") for name in names}
-    if empty := next((name for name in names if not np.isfinite(columns[name]).any()), ""):
+    columns = {name: numbers_of(cells, name, "coordinates") for name in every}
+    if empty := next((name for name in every if not np.isfinite(columns[name]).any()), ""):
         raise UserFileError(f"{cells.path}: the column {empty} has no number. Name another: --coordinates A B")
     geometry = _geometry(cells, names, options)
     ordered = names
@@ -96,7 +103,20 @@ def find_coordinates(cells: Cells, options: ReadingOptions) -> Coordinates:
         notes.append(
             f"{', '.join(ordered)} are read as planar. If they are longitude and latitude, add --geometry sphere."
         )
-    return Coordinates(ordered, geometry, values, tuple(notes))
+    if further:
+        notes.append(f"Further axes, each of its own unit: {', '.join(further)}.")
+    more = np.stack([columns[name] for name in further], 1) if further else np.zeros((len(values), 0))
+    return Coordinates(ordered, geometry, values, tuple(notes), further, more)
+
+
+def _divided(names: tuple[str, ...], options: ReadingOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Coordinates of the place, and further axes: those behind longitude and latitude or behind two of a plane."""
+    of_sphere = tuple(name for name in names if _is(name, LONGITUDES) or _is(name, LATITUDES))
+    if len(names) > 2 and len(of_sphere) == 2 and options.geometry in (None, "sphere"):
+        return of_sphere, tuple(name for name in names if name not in of_sphere)
+    if len(names) > 2 and options.geometry in ("plane", "sphere"):
+        return names[:2], names[2:]
+    return names, ()
 
 
 def _phrase(geometry: Geometry) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,20 @@ from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import code_sentences
-from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates
+from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates, listed
 from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
-from posenc.workbench.data.table_cells import Cells, TableNoun, has_numbers, numbers_of, refuse_repeated_names
+from posenc.workbench.data.table_cells import (
+    TIME_NAMES,
+    Cells,
+    TableNoun,
+    has_numbers,
+    numbers_of,
+    refuse_repeated_names,
+)
 from posenc.workbench.dataset_record import DatasetRecord, Part
-from posenc.workbench.files.user_files import UserFileError
+from posenc.workbench.files.user_files import UserFileError, number
 
 NOUN = TableNoun(
     "a table of places",
@@ -34,6 +42,8 @@ MOST_CELLS = 2_000_000
 LEAST_ROWS = 50
 """Fewest rows with coordinates and a target: five folds, each with a part that chooses the step."""
 MOST_CLASSES = 100
+ARRAYS = ("coords", "numeric", "codes", "targets", "times", "groups", "lines")
+"""Fields of a table with one entry per row."""
 CUT_SHARE, CUT_FACTOR = 0.005, 5
 """Targets look cut at their maximum if this share of the rows has it, and so many times more than the largest other."""
 
@@ -57,6 +67,7 @@ class PlaceTable:
         groups: Number ``(N,)`` of the group of each row; empty without groups.
         options: Columns and other options, for the record.
         left_out: Sentences on what was found, left out or needs care.
+        lines: Further coordinates ``(N, L)``, each of its own unit, which are among the numbers too; empty without any.
     """
 
     form: str
@@ -73,13 +84,20 @@ class PlaceTable:
     groups: NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    lines: NDArray[np.float64] = dataclasses.field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def further(self) -> NDArray[np.float64]:
+        """Axes of a row beside its place ``(N, L)``: further coordinates, then the time."""
+        parts = [each for each in (self.lines, self.times[:, None]) if len(each)]
+        return np.concatenate([np.zeros((len(self), 0)), *parts], 1)
 
     def __len__(self) -> int:
         return len(self.coords)
 
     def rows(self, chosen: NDArray[np.int64]) -> PlaceTable:
         """Some rows of the table, by their numbers."""
-        held = {name: getattr(self, name) for name in ("coords", "numeric", "codes", "targets", "times", "groups")}
+        held = {name: getattr(self, name) for name in ARRAYS}
         return dataclasses.replace(self, **{name: each[chosen] for name, each in held.items() if len(each)})
 
 
@@ -98,14 +116,19 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     """
     refuse_repeated_names(cells)
     found = find_coordinates(cells, options)
-    target = target_name(cells, found.names, options)
+    coordinates = (*found.names, *found.further_names)
+    target, said = target_name(cells, coordinates, options)
     special = {name: cells.stated(name, value) for name, value in (("time", options.time), ("groups", options.groups))
                if value is not None}  # fmt: skip
-    if clash := next((name for name in special.values() if name in (*found.names, target)), ""):
+    if clash := next((name for name in special.values() if name in (*coordinates, target)), ""):
         raise UserFileError(f"{cells.path}: the column {clash} is a coordinate or the target too. Name another.")
     texts = [cell.strip() for cell in cells.column(target)]
-    held = np.isfinite(found.values).all(1) & np.array([text.lower() not in MISSING for text in texts])
-    times, notes = np.zeros(0), list(found.notes)
+    held = (
+        np.isfinite(found.values).all(1)
+        & np.isfinite(found.further).all(1)
+        & np.array([text.lower() not in MISSING for text in texts])
+    )
+    times, notes = np.zeros(0), [*found.notes, *said]
     if cells.of:
         notes.append(f"Read: {len(texts):,} of {cells.of:,} rows, drawn at random, because the table is large.")
     if "time" in special:
@@ -123,7 +146,10 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
             "more rows."
         )
     targets, classes, more = _targets(cells, target, texts, rows)
-    features = read_features(cells, options, (*found.names, target, *special.values()), rows)
+    features = read_features(cells, options, (*coordinates, target, *special.values()), rows)
+    if found.further_names:  # Every model reads further axes as columns, as it does the time.
+        numbers = np.concatenate([found.further[rows], features.numeric], 1)
+        features = features._replace(numeric=numbers, numeric_names=(*found.further_names, *features.numeric_names))
     groups = np.zeros(0, np.int64)
     if "groups" in special:
         named = np.array(cells.column(special["groups"]))[rows]
@@ -136,30 +162,67 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     return PlaceTable(
         cells.form, found.geometry, found.names, coords, features.numeric, features.numeric_names, features.codes,
         features.categories, targets, classes, times[rows] if len(times) else times, groups, stated, tuple(notes),
+        found.further[rows] if found.further_names else np.zeros((0, 0)),
     )  # fmt: skip
 
 
 def _stated(found: Coordinates, target: str, features: Features, options: ReadingOptions) -> dict[str, Any]:
     """Options of a record: the columns that were read, and those options that the user states."""
-    made = {"coordinates": ",".join(found.names), "geometry": found.geometry, "target": target}
+    made = {"coordinates": ",".join((*found.names, *found.further_names)), "geometry": found.geometry, "target": target}
     named = [*features.numeric_names, *(name for name, _ in features.categories)]
     made["features"] = options.features if options.features is not None else ",".join(named) or "none"
     return made | ({"unit": options.unit} if options.unit else {})
 
 
-def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOptions) -> str:
-    """Name of the column to predict. Raises UserFileError if it is not stated or is a coordinate."""
+def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOptions) -> tuple[str, list[str]]:
+    """Name of the column to predict, and a sentence if it is not stated.
+
+    Args:
+        cells: The cells.
+        coordinates: Names of the coordinates.
+        options: The reading options. Without "target" it is the only column of numbers that has no other use.
+
+    Returns:
+        The name and the sentences.
+
+    Raises:
+        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate.
+    """
+    if options.target is not None:
+        name = cells.stated("target", options.target)
+        if name in coordinates:
+            raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
+        return name, []
     others = [name for name in cells.names if name not in coordinates]
-    if options.target is None:
-        raise UserFileError(
-            f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {others[-1]}"
-            if others
-            else f"{cells.path} has coordinates alone, and a target to predict is needed. Add a column."
-        )
-    name = cells.stated("target", options.target)
-    if name in coordinates:
-        raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
-    return name
+    if not others:
+        raise UserFileError(f"{cells.path} has coordinates alone, and a target to predict is needed. Add a column.")
+    stated = listed(options.features, cells.names) if options.features else []
+    used = {options.time, options.groups, *stated}
+    numeric = [name for name in others if name not in used and is_possible_target(cells.column(name), name)]
+    if len(numeric) == 1:
+        return numeric[0], [f"Target: {numeric[0]}, the only other column of numbers. Another one: --target NAME."]
+    example = numeric[-1] if numeric else others[-1]
+    raise UserFileError(
+        f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {example}"
+    )
+
+
+def is_possible_target(column: Sequence[str], name: str) -> bool:
+    """True for a column of numbers that may be a target unless it is stated: no time, no constant, no count of rows.
+
+    Args:
+        column: Cells of the column.
+        name: Its name.
+
+    Returns:
+        True if it may be one.
+    """
+    if name.strip().lower() in TIME_NAMES or not has_numbers(column):
+        return False
+    held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
+    values = np.array([number(cell) if is_number(cell) else math.nan for cell in held])
+    counts_rows = bool((np.diff(values) == 1).all()) and values[0] in (0, 1)
+    return len(set(held)) > 1 and not counts_rows
 
 
 def _targets(

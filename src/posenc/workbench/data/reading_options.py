@@ -47,7 +47,7 @@ class ReadingOptions(msgspec.Struct, frozen=True, kw_only=True):
             for no times, in a table of places.
         id: Column with the names of the series; None for the one that its name shows, if any.
         target: Columns with the values, divided by commas; None for those that their names or numbers show. Of places,
-            the one column to predict.
+            the one column to predict; None for the only one of numbers that has no other use.
         unit: Unit of times that are numbers; None for dates.
         coordinates: Columns with the coordinates of places, divided by commas; None for those that their names show.
         geometry: Kind of the coordinates, "sphere", "plane" or "space"; None for the one that their names show.

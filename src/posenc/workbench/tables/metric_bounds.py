@@ -17,13 +17,17 @@ _BOUNDS: tuple[tuple[str, Bounds], ...] = (
     (r"accuracy.*|auc.*|.*_auc.*|iou", SHARE),
     (r"iou_lost", (0.0, 100.0)),
     (r"bag.*|whole.*", SHARE),  # shares of the recall tasks
+    (r"covered_.*", SHARE),  # share of the targets in prediction intervals
     (r"moved|relative", SHARE),  # total variation distance under a shift, and if it is small
     (r"neighbours.*|residual.*|position_residual.*|position_additive_r2.*", SHARE),
     (r"procrustes_(null_)?disparity.*|attention_cosine.*|attention_jsd.*", SHARE),
     (r"segregation.*|r2", (UNBOUNDED[0], 1.0)),
-    (r"loss.*|mase.*|bits_per_byte|.?mse.*|error|.*_error|mae|chamfer|jump_.*|change_.*|kept_.*|roughness", SIZE),
+    (
+        r"loss.*|mase.*|bits_per_byte|.?mse.*|error|.*_error|mae|chamfer|jump_.*|change_.*|kept_.*|roughness",
+        SIZE,
+    ),
     (r"attention_distance|attention_entropy|position_norm.*|procrustes_(?!z).*", SIZE),
-    (r"parameters|steps|faces|.*seconds|tokens_a_second.*", SIZE),
+    (r"parameters|steps|faces|width_.*|.*seconds|tokens_a_second.*", SIZE),
 )
 """Pattern of a whole metric name to its bounds. The first pattern that matches counts."""
 

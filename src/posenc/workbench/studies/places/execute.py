@@ -43,11 +43,13 @@ class PlacesOfRun:
         self.table = read_table(root, data, spec.seed)
         self.parts: Parts = read_parts(self.table, data, spec.seed)
         self.region = task.Region(**{**data["region"], "middle": tuple(data["region"]["middle"])})
+        self.spans = data.get("spans", [])
         self.targets = task.Targets(self.table, self.parts.train, logarithm=data["logarithm"])
 
     def view(self, view: task.PlaceView) -> Tensor:
         """Positions ``(N, P)`` of all rows."""
-        return self.region.view(self.table.coords, view)
+        place = self.region.view(self.table.coords, task.MIXED.get(view, view))
+        return task.mixed_view(place, self.table.further, self.spans) if view in task.MIXED else place
 
 
 class PlacesModel:
@@ -110,11 +112,11 @@ class PlacesModel:
         return made
 
 
-def tested(data: PlacesOfRun, outputs: Tensor, times: dict[str, float]) -> RunResult:
-    """Scores of outputs on the test part, with the predictions for the maps."""
+def tested(data: PlacesOfRun, outputs: Tensor, more: dict[str, float]) -> RunResult:
+    """Scores of outputs on the test part with further ones, and the predictions for the maps."""
     test = data.parts.test
     arrays = {"tested": test.astype(np.int32), "predicted": data.targets.predicted(outputs)}
-    return RunResult(metrics=data.targets.scores(outputs, test) | times, arrays=arrays)
+    return RunResult(metrics=data.targets.scores(outputs, test) | more, arrays=arrays)
 
 
 def build(spec: RunSpec, root: Path, workdir: Path | None) -> PlacesModel:
@@ -150,10 +152,13 @@ def baseline_result(spec: RunSpec, root: Path) -> RunResult:
     learned = learned if data.targets.classes else learned[:, 0].astype(float)
     rows = np.concatenate(data.parts[:2])
     made = task.predicted(name, task.BaselineRows(places, columns, learned, rows, data.parts.test), spec.seed)
-    outputs = torch.from_numpy(made)
+    outputs, more = torch.from_numpy(made.outputs), {"train_seconds": time.process_time() - started}
     if data.targets.classes:
         outputs = outputs.clamp(min=task.TINY).log()
-    return tested(data, outputs, {"train_seconds": time.process_time() - started})
+    if made.deviations is not None:
+        true = learned[data.parts.test]
+        more |= task.interval_coverage(true, made.outputs[:, 0], made.deviations, data.targets.scale)
+    return tested(data, outputs, more)
 
 
 def run_seconds(spec: RunSpec, store: Store) -> float:

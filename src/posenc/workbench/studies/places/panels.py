@@ -9,7 +9,14 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import map_plots, plots
 from posenc.workbench.studies.places.conditions import SHARES, label_of
 from posenc.workbench.studies.places.presets import PlacesPreset
-from posenc.workbench.studies.places.variants import BASELINES, USUAL, VARIANTS, WITH_FEWER_ROWS
+from posenc.workbench.studies.places.variants import (
+    BASELINES,
+    PROCESS,
+    USUAL,
+    VARIANTS,
+    WITH_FEWER_ROWS,
+    WITH_FURTHER_AXES,
+)
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -18,8 +25,11 @@ NO_FIGURE = "no published figure"
 
 def _splits(request: Request, variants: tuple[str, ...]) -> Needs:
     """Variants with each split; that by time if a column of times is named."""
-    splits = ("random", "blocks", "time") if request.reading.get("time") else ("random", "blocks")
-    return {label_of(request, split): variants for split in splits}
+    time, coordinates = request.reading.get("time"), str(request.reading.get("coordinates") or "")
+    splits = ("random", "blocks", "time") if time else ("random", "blocks")
+    networks = any(name in variants for name in USUAL)
+    mixed = WITH_FURTHER_AXES if networks and (time or coordinates.count(",") > 1) else ()
+    return {label_of(request, split): (*mixed, *variants) for split in splits}
 
 
 def needs_main(request: Request, preset: PlacesPreset) -> Needs:
@@ -30,6 +40,11 @@ def needs_main(request: Request, preset: PlacesPreset) -> Needs:
 def needs_all(request: Request, preset: PlacesPreset) -> Needs:
     """All variants and all baselines with each split."""
     return _splits(request, (*VARIANTS, *BASELINES))
+
+
+def needs_intervals(request: Request, preset: PlacesPreset) -> Needs:
+    """The baseline that gives intervals, with each split."""
+    return _splits(request, (PROCESS,))
 
 
 def needs_rows(request: Request, preset: PlacesPreset) -> Needs:
@@ -50,6 +65,7 @@ PANELS: Mapping[str, PanelSpec] = {
     "scores": _panel("R2 or accuracy by variant, with each split", plots.scores),
     "gap": _panel("scores at random, by blocks and by time side by side", plots.split_gaps),
     "maps": _panel("maps of the target, of predictions and of residuals", map_plots.maps),
+    "intervals": _panel("coverage of the prediction intervals of kriging", plots.interval_coverage, needs_intervals),
     "rows": _panel("scores by number of training rows", plots.scores_by_rows, needs_rows),
     "time": _panel("processor time to train and to predict", plots.times),
     "curves": _panel("learning curves on the validation part", plots.learning_curves),

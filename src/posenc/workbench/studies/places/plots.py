@@ -10,13 +10,15 @@ from posenc.workbench.report.number_format import interval, number, signed_numbe
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
+from posenc.workbench.report.seed_interval import seed_interval
 from posenc.workbench.studies.places.answer import ACCURACY, NAMES, R2, estimate, held_out, metric_of
 from posenc.workbench.studies.places.conditions import SPLITS, finished
-from posenc.workbench.studies.places.variants import VARIANTS, PlaceVariant, is_baseline
+from posenc.workbench.studies.places.variants import PROCESS, VARIANTS, PlaceVariant, is_baseline
 from posenc.workbench.studies.shared.classification_panels import empty_panel, scheme_text, seeds_by_label
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.studies.shared.validation_curves import validation_curves
 from posenc.workbench.tables.metric_bounds import SHARE, metric_bounds
+from posenc.workbench.tasks.places import LEVELS
 
 SCORES = {
     R2: Score("R2", "R2, held-out rows"),
@@ -111,6 +113,30 @@ def scores_by_rows(data: PageData) -> list[Panel]:
             held_out=held_out(data, conditions[0].label),
         )
     ]
+
+
+def interval_coverage(data: PageData) -> list[Panel]:
+    """Coverage and width of the prediction intervals of kriging, the only model that gives any."""
+    title, body = "Calibration of prediction intervals", []
+    for each in finished(data):
+        shares = [seeds_by_label(data, f"covered_{100 * level:.0f}", each.label).get(PROCESS, {}) for level in LEVELS]
+        if not all(shares):
+            continue
+        counted = [seed_interval(list(by_seed.values()), bounds=SHARE, held_out=held_out(data, each.label))
+                   for by_seed in shares]  # fmt: skip
+        cells = [f"{number(found.mean, 3)} {interval(found, 3) if found.known else ''}".strip() for found in counted]
+        width = mean(list(seeds_by_label(data, "width_95", each.label)[PROCESS].values()))
+        body.append((PROCESS, each.title, *cells, number(width, 3)))
+    if not body:
+        return []
+    columns = ("Model", "Split", *(f"Share in the {level:.0%} interval" for level in LEVELS), "Width, 95% interval")
+    note = (
+        "The share of held-out rows whose target is in the interval; a calibrated model has the share of its name. A "
+        "smaller share: the intervals are too narrow. Normal intervals of the Gaussian process with its noise, around "
+        "the prediction of gp; the width is in units of the target (of its logarithm, if models learn that). The other "
+        "models give no intervals. Brackets: intervals over the folds."
+    )
+    return [Panel(title, (Table("Coverage of prediction intervals", columns, tuple(body), note),))]
 
 
 def times(data: PageData) -> list[Panel]:

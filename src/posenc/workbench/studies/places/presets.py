@@ -49,7 +49,7 @@ def _training(steps: int, lr: float) -> TrainingConfig:
     return TrainingConfig(epochs=steps, batch=256, lr=lr, optimizer="adamw", weight_decay=0.01, clip=1.0)
 
 
-PANELS = ("scores", "gap", "maps", "rows", "time", "curves", "variants")
+PANELS = ("scores", "gap", "maps", "intervals", "rows", "time", "curves", "variants")
 PRESETS: Mapping[str, PlacesPreset] = {
     "quick": PlacesPreset(
         about="12 variants and 10 baselines on generated places, two splits, 5 folds: an estimated four minutes on two "

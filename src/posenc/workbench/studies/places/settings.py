@@ -75,7 +75,10 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     preset, chosen = changed_preset(PRESETS, request), condition(label)
     _refuse_sizes(preset)
     data = _places(request, store, chosen, preset)
-    if not fits(variant_label, data.table.geometry) or (chosen.split == "time" and not len(data.table.times)):
+    further = data.table.further
+    if not fits(variant_label, data.table.geometry, further.shape[1]) or (
+        chosen.split == "time" and not len(data.table.times)
+    ):
         return None
     if chosen.divisor > 1 and is_baseline(variant_label) and variant_label not in WITH_FEWER_ROWS:
         return None
@@ -86,11 +89,13 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     columns = task.standardized_columns(data.table, data.parts.train).shape[1]
     sizes = Sizes(
         task.Region(**data.settings["region"]), columns, max(1, len(data.table.classes)), preset.parameters,
-        preset.detail, preset.depth, preset.dropout,
+        preset.detail, preset.depth, preset.dropout, further.shape[1],
     )  # fmt: skip
     if is_baseline(variant_label):
         return _baseline(variant_label, sizes, settings) if task.has_boosting() else None
     row = variant(variant_label, sizes)
+    if row.view in task.MIXED:
+        settings["data"] = {**data.settings, "spans": task.spans_of(further)}
     return {
         "row": msgspec.to_builtins(row),
         "model": msgspec.to_builtins(network_config(row, sizes, variant_label)),
@@ -113,6 +118,8 @@ def _baseline(label: str, sizes: Sizes, settings: dict[str, Any]) -> dict[str, A
             f"the variant {label!r} cannot be built: {row.scheme} is trained with a network, and {name} reads fixed "
             f"rows. Use {name}{READ_BY}fourier."
         )
+    if row.view in task.MIXED:
+        raise ValueError(f"the variant {label!r} cannot be built: {name} reads further axes as columns. Use {name}.")
     return {"baseline": name, "row": msgspec.to_builtins(row), **settings}
 
 

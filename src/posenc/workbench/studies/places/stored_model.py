@@ -10,6 +10,7 @@ from posenc.models.place_network import PlaceConfig
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.places.variants import PlaceVariant
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
+from posenc.workbench.tasks import places as task
 
 
 def build(spec: RunSpec, root: Path) -> BuiltModel:
@@ -27,9 +28,13 @@ def convention(spec: RunSpec) -> str:
         "lonlat": "longitude and latitude in radians",
         "xyz": "unit vectors",
     }
-    places = views[variant.view]
-    if variant.view == "region" and region["geometry"] == "sphere":
+    place = task.MIXED.get(variant.view, variant.view)
+    places = views[place]
+    if place == "region" and region["geometry"] == "sphere":
         places = f"{places}, longitudes times the cosine of {region['middle'][1]:g} degrees first"
+    if variant.view in task.MIXED:
+        middles, halves = zip(*data["spans"], strict=True)
+        places = f"{places}; behind them the further axes less {list(middles)}, divided by {list(halves)}"
     value = "the logarithm of the target" if data["logarithm"] else "the target"
     output = "logits of the classes" if model["outputs"] > 1 else f"{value} less its training mean, over its deviation"
     return (

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.data import readers
-from posenc.workbench.data.places import PlaceTable
+from posenc.workbench.data.places import ARRAYS, PlaceTable
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.table_cells import is_large
 from posenc.workbench.dataset_record import digest_of
@@ -26,9 +26,8 @@ from posenc.workbench.tasks.class_split import Parts
 
 TABLE_VERSION = 1
 """Version of the reading of tables: part of the identity of their runs."""
-ARRAYS = ("coords", "numeric", "codes", "targets", "times", "groups")
 WORDS = ("form", "geometry", "names", "numeric_names", "categories", "classes", "options", "left_out")
-"""Fields of a table that are arrays, and those that are text."""
+"""Fields of a table that are text."""
 
 
 def store_table(root: Path, path: Path, options: ReadingOptions) -> tuple[str, PlaceTable]:
@@ -77,7 +76,7 @@ def load_table(root: Path, digest: str) -> PlaceTable:
         raise ValueError(f"the places are no longer at {path}. Run the same command again.")
     with np.load(path, allow_pickle=False) as arrays:
         about = json.loads(str(arrays["about"]))
-        held: dict[str, Any] = {name: arrays[name] for name in ARRAYS}
+        held: dict[str, Any] = {name: arrays[name] for name in ARRAYS if name in arrays}
     words: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in about.items()}
     words["categories"] = tuple((name, tuple(names)) for name, names in about["categories"])
     return PlaceTable(**held, **words)

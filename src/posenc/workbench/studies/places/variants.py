@@ -7,6 +7,8 @@
     space2vec-grid | -theory            scales of planar coordinates
     one-blob | dense | hash             bins along each axis; a dense grid; a multi-resolution hash grid
     xyz | sphere-c | -c-plus | -m | -m-plus | -dfs | harmonics      on a sphere alone
+    fourier-mixed | sphere-c-plus-mixed     an encoding of the place beside one of each further axis (depth, time)
+    fourier-joint                           random directions over the place and the further axes together
 
     knn | gp | ridge | boosting         baselines of scikit-learn with coordinates (docs/places.md)
     ridge + NAME | boosting + NAME      the same on the rows of an encoding; "none" is without coordinates
@@ -36,12 +38,14 @@ from posenc.scheme import Scheme
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.field_variants import refuse_without_embedding, with_channels
 from posenc.workbench.studies.shared.position_views import PositionView
-from posenc.workbench.tasks.places import PlaceView, Region
+from posenc.workbench.tasks.places import MIXED, PlaceView, Region
 
 VIEWS = (
     PositionView("region", None, "coordinates between -1 and 1 along the longer side of the region"),
     PositionView("lonlat", 2, "longitude and latitude in radians, on a sphere"),
     PositionView("xyz", 3, "unit vector, on a sphere"),
+    PositionView("mixed", None, "region, then the further axes, each between -1 and 1"),
+    PositionView("mixed_lonlat", None, "lonlat, then the further axes, each between -1 and 1"),
 )
 """Views of a place. Without a name a scheme reads the first that fits; one of spheres reads "lonlat"."""
 NONE, COORDINATES = "none", "coordinates"
@@ -51,7 +55,9 @@ ANYWHERE = (
 )  # fmt: skip
 ON_SPHERES = ("xyz", "sphere-c", "sphere-c-plus", "sphere-m", "sphere-m-plus", "sphere-dfs", "harmonics")
 IN_PLANES = ("space2vec-grid", "space2vec-theory")
-VARIANTS = (*ANYWHERE, *ON_SPHERES)
+WITH_FURTHER_AXES = ("fourier-mixed", "sphere-c-plus-mixed", "fourier-joint")
+"""Variants for tables with a depth, a time or another axis beside the place."""
+VARIANTS = (*ANYWHERE, *ON_SPHERES, *WITH_FURTHER_AXES)
 USUAL = (
     NONE, COORDINATES, "fourier", "positional", "learnable-fourier", "space2vec-theory", "dense", "hash",
     "sphere-c-plus", "sphere-m-plus", "sphere-dfs", "harmonics",
@@ -95,6 +101,7 @@ class Sizes(NamedTuple):
         detail: Largest number of cycles along half of the region's longer side.
         depth: Hidden layers of a network.
         dropout: Dropout of a network.
+        further: Number of further axes.
     """
 
     region: Region
@@ -104,6 +111,7 @@ class Sizes(NamedTuple):
     detail: float
     depth: int
     dropout: float
+    further: int = 0
 
     @property
     def axes(self) -> int:
@@ -154,9 +162,11 @@ def is_baseline(label: str) -> bool:
     return label in SIMPLE or label.startswith((f"{RIDGE}{READ_BY}", f"{BOOSTING}{READ_BY}"))
 
 
-def fits(label: str, geometry: str) -> bool:
-    """True if a variant of the study reads coordinates of a geometry."""
+def fits(label: str, geometry: str, further: int) -> bool:
+    """True if a variant of the study reads coordinates of a geometry with a number of further axes."""
     name = label.partition(READ_BY)[2] or label
+    if name in WITH_FURTHER_AXES:
+        return further > 0 and (geometry == "sphere" or not name.startswith("sphere"))
     return geometry == "sphere" or ((geometry == "plane" or name not in IN_PLANES) and name not in ON_SPHERES)
 
 
@@ -182,7 +192,7 @@ def variant(label: str, sizes: Sizes) -> PlaceVariant:
     try:
         refuse_without_embedding(parsed)
         parsed = with_channels(parsed)
-        places = _trial_places(sizes.region)
+        places = _trial_places(sizes.region, sizes.further)
         chosen = position_views.choose(parsed, {}, places, VIEWS, view or _view_of_spheres(parsed, places))
     except ValueError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
@@ -224,7 +234,7 @@ def network_config(made: PlaceVariant, sizes: Sizes, label: str) -> PlaceConfig:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
 
 
-def _trial_places(region: Region) -> dict[str, Positions]:
+def _trial_places(region: Region, further: int) -> dict[str, Positions]:
     """The middle and two corners of a region on each of its views."""
     corners = torch.tensor([-1.0, 0.0, 1.0])[:, None].expand(-1, len(region.middle))
     places = {"region": Positions(corners.contiguous())}
@@ -232,6 +242,10 @@ def _trial_places(region: Region) -> dict[str, Positions]:
         apart = np.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]) * region.half
         degrees = np.clip(np.array(region.middle) + apart, (-180, -90), (180, 90))
         places |= {"lonlat": Positions(region.view(degrees, "lonlat")), "xyz": Positions(region.view(degrees, "xyz"))}
+    if further:
+        corners = torch.tensor([-1.0, 0.0, 1.0])[:, None].expand(-1, further)
+        bases = {view: base for view, base in MIXED.items() if base in places}
+        places |= {view: Positions(torch.cat([places[base].coords, corners], 1)) for view, base in bases.items()}
     return places
 
 
@@ -245,13 +259,19 @@ def _own(label: str, sizes: Sizes) -> PlaceVariant | None:
     """The variant of a label of the study; None for another text."""
     if label not in VARIANTS:
         return None
-    if not fits(label, sizes.region.geometry):
+    if label in WITH_FURTHER_AXES and not sizes.further:
+        raise ValueError(
+            f"{label} needs a further axis beside the place: --coordinates longitude latitude depth, or --time COLUMN."
+        )
+    if not fits(label, sizes.region.geometry, sizes.further):
         raise ValueError(
             f"{label} needs longitude and latitude; the coordinates are of the kind {sizes.region.geometry}."
         )
     axes, detail = sizes.axes, sizes.detail
     if label == NONE:
         return PlaceVariant(axes=axes)
+    if label in WITH_FURTHER_AXES:
+        return _with_further_axes(label, sizes)
     if label in ON_SPHERES:
         return _on_sphere(label, sizes)
     short = {"r_min": _digits(1 / (RADIANS_PER_CYCLE * detail)), "r_max": 1.0}
@@ -292,6 +312,22 @@ def _on_sphere(label: str, sizes: Sizes) -> PlaceVariant:
     shortest = _digits(math.radians(sizes.region.half) / (RADIANS_PER_CYCLE * sizes.detail))
     options = {"scales": scales, "r_min": shortest, "r_max": max(1.0, 2 * shortest)}
     return PlaceVariant(scheme=scheme, options=options, view="lonlat")
+
+
+def _with_further_axes(label: str, sizes: Sizes) -> PlaceVariant:
+    """A variant that reads the further axes too."""
+    axes, detail = sizes.axes + sizes.further, sizes.detail
+    if label == "fourier-joint":
+        options = {"axes": axes, "dim": CHANNELS, "sigma": detail / 2}
+        return PlaceVariant(scheme="FourierFeatures", options=options, view="mixed", axes=axes)
+    place = _own(label.removesuffix("-mixed"), sizes)
+    assert place is not None, "the label names a variant"
+    octaves = max(1, round(math.log2(detail)) + 1)
+    line = {"dim": 2 * octaves, "axes": 1, "directions": "positional", "sigma": float(2**octaves)}
+    parts = [{"scheme": place.scheme, "options": place.options}]
+    parts += [{"scheme": "FourierFeatures", "options": line}] * sizes.further
+    view: PlaceView = "mixed_lonlat" if place.view == "lonlat" else "mixed"
+    return PlaceVariant(scheme="ConcatAxes", options={"parts": parts}, view=view, axes=axes)
 
 
 def _dense_side(sizes: Sizes) -> int:

@@ -18,19 +18,23 @@ set()
 from __future__ import annotations
 
 from posenc.workbench.tasks.boosting import has_boosting
-from posenc.workbench.tasks.places.baselines import PROCESS_ROWS, BaselineRows, predicted
+from posenc.workbench.tasks.places.baselines import PROCESS_ROWS, BaselineRows, Predictions, predicted
 from posenc.workbench.tasks.places.folds import FOLDS, Split, block_numbers, fold_parts, units_of, usual_side
 from posenc.workbench.tasks.places.inputs import cycles_of, plain_columns, standardized_columns
+from posenc.workbench.tasks.places.interval_coverage import LEVELS, interval_coverage
 from posenc.workbench.tasks.places.made_places import made_places
-from posenc.workbench.tasks.places.place_views import PlaceView, Region, region_of
+from posenc.workbench.tasks.places.place_views import MIXED, PlaceView, Region, mixed_view, region_of, spans_of
 from posenc.workbench.tasks.places.targets import TINY, Targets, wants_logarithm
 
 __all__ = [
     "FOLDS",
+    "LEVELS",
+    "MIXED",
     "PROCESS_ROWS",
     "TINY",
     "BaselineRows",
     "PlaceView",
+    "Predictions",
     "Region",
     "Split",
     "Targets",
@@ -38,10 +42,13 @@ __all__ = [
     "cycles_of",
     "fold_parts",
     "has_boosting",
+    "interval_coverage",
     "made_places",
+    "mixed_view",
     "plain_columns",
     "predicted",
     "region_of",
+    "spans_of",
     "standardized_columns",
     "units_of",
     "usual_side",

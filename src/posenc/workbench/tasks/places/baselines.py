@@ -45,7 +45,19 @@ class BaselineRows(NamedTuple):
     tested: NDArray[np.int64]
 
 
-def predicted(name: str, rows: BaselineRows, seed: int) -> NDArray[np.float64]:
+class Predictions(NamedTuple):
+    """Predictions of a baseline.
+
+    Attributes:
+        outputs: Values ``(M, 1)``, or probabilities ``(M, C)``.
+        deviations: Standard deviation of each value ``(M,)`` with the noise; None for a baseline that has none.
+    """
+
+    outputs: NDArray[np.float64]
+    deviations: NDArray[np.float64] | None = None
+
+
+def predicted(name: str, rows: BaselineRows, seed: int) -> Predictions:
     """Train a baseline and predict.
 
     Args:
@@ -54,24 +66,24 @@ def predicted(name: str, rows: BaselineRows, seed: int) -> NDArray[np.float64]:
         seed: Seed of the baseline.
 
     Returns:
-        Values ``(M, 1)``, or probabilities ``(M, C)`` of the classes that numbers in ``targets`` name.
+        Values, or probabilities of the classes that numbers in ``targets`` name; of "gp" with standard deviations.
     """
     if name == "gp":
-        return _kriging(rows, seed)[:, None]
+        return _kriging(rows, seed)
     of_classes, train = np.issubdtype(rows.targets.dtype, np.integer), rows.targets[rows.train]
     known = np.unique(train)
     if of_classes and len(known) == 1:
-        return np.eye(int(rows.targets.max()) + 1)[np.full(len(rows.tested), known[0])]
+        return Predictions(np.eye(int(rows.targets.max()) + 1)[np.full(len(rows.tested), known[0])])
     read = rows.places if name == "knn" else np.concatenate([rows.places, rows.columns], 1)
     if not read.shape[1]:
         read = np.ones((len(read), 1))
     model = _model(name, seed, of_classes=of_classes, count=len(train))
     model.fit(read[rows.train], train)
     if not of_classes:
-        return np.asarray(model.predict(read[rows.tested]), float)[:, None]
+        return Predictions(np.asarray(model.predict(read[rows.tested]), float)[:, None])
     made = np.zeros((len(rows.tested), int(rows.targets.max()) + 1))
     made[:, np.asarray(model.classes_, np.int64)] = model.predict_proba(read[rows.tested])
-    return made
+    return Predictions(made)
 
 
 def _model(name: str, seed: int, *, of_classes: bool, count: int) -> Any:
@@ -86,8 +98,11 @@ def _model(name: str, seed: int, *, of_classes: bool, count: int) -> Any:
     return linear.LogisticRegression(max_iter=LOGISTIC_STEPS) if of_classes else linear.RidgeCV(alphas=PENALTIES)
 
 
-def _kriging(rows: BaselineRows, seed: int) -> NDArray[np.float64]:
-    """Ridge on the other columns, and a Gaussian process on the coordinates for its errors."""
+def _kriging(rows: BaselineRows, seed: int) -> Predictions:
+    """Ridge on the other columns, and a Gaussian process on the coordinates for its errors.
+
+    The deviations are those of the process with its noise. They do not contain the error of ridge.
+    """
     linear: Any = importlib.import_module("sklearn.linear_model")
     process: Any = importlib.import_module("sklearn.gaussian_process")
     kernels: Any = importlib.import_module("sklearn.gaussian_process.kernels")
@@ -102,4 +117,5 @@ def _kriging(rows: BaselineRows, seed: int) -> NDArray[np.float64]:
     with warnings.catch_warnings():  # a length at its bound is no fault: the data have no shorter or longer one
         warnings.simplefilter("ignore")
         model.fit(rows.places[train], errors)
-    return np.asarray(trend.predict(columns[rows.tested]) + model.predict(rows.places[rows.tested]), float)
+    errors_there, deviations = model.predict(rows.places[rows.tested], return_std=True)
+    return Predictions((trend.predict(columns[rows.tested]) + errors_there).astype(float)[:, None], deviations)

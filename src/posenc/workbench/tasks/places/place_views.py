@@ -4,11 +4,14 @@ region   coordinates with the middle of the region at 0 and its longer half side
          shortened as on a map of equal distances at the middle latitude
 lonlat   longitude and latitude in radians, on a sphere
 xyz      unit vector of a place, on a sphere
+
+mixed, mixed_lonlat    region or lonlat, then the further axes of a row, such as depth and time, each between -1 and 1
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +22,11 @@ from torch import Tensor
 from posenc.positions import sphere
 from posenc.workbench.data.place_coordinates import Geometry
 
-PlaceView = Literal["region", "lonlat", "xyz"]
+PlaceView = Literal["region", "lonlat", "xyz", "mixed", "mixed_lonlat"]
+MIXED: Mapping[str, PlaceView] = {"mixed": "region", "mixed_lonlat": "lonlat"}
+"""View with further axes to the view of the place in it."""
+Spans = Sequence[Sequence[float]]
+"""Middle and half of the length of each further axis."""
 
 
 class Region(NamedTuple):
@@ -44,6 +51,35 @@ class Region(NamedTuple):
             level = latitude.cos()
             return torch.stack([level * longitude.cos(), level * longitude.sin(), latitude.sin()], -1).float()
         return sphere(longitude, latitude, unit="radians").coords.float()
+
+
+def spans_of(further: NDArray[np.float64]) -> list[list[float]]:
+    """Spans of the further axes of some rows.
+
+    Args:
+        further: Numbers ``(N, L)``.
+
+    Returns:
+        Middle and half of the length of each axis, with few digits.
+    """
+    low, high = further.min(0), further.max(0)
+    middle, half = (low + high) / 2, (high - low) / 2
+    return [[float(f"{a:.9g}"), float(f"{b:.9g}") or 1.0] for a, b in zip(middle, half, strict=True)]
+
+
+def mixed_view(place: Tensor, further: NDArray[np.float64], spans: Spans) -> Tensor:
+    """Positions on a view with further axes.
+
+    Args:
+        place: Positions ``(N, P)`` of the places.
+        further: Numbers ``(N, L)`` of the further axes.
+        spans: Their spans.
+
+    Returns:
+        Positions ``(N, P + L)``, float32.
+    """
+    middle, half = np.array(spans, float).reshape(-1, 2).T
+    return torch.cat([place, torch.from_numpy((further - middle) / half).float()], 1)
 
 
 def region_of(geometry: Geometry, coords: NDArray[np.float64]) -> Region:
