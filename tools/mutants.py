@@ -2,6 +2,8 @@
 
     python tools/mutants.py --seconds 1800        continues the sample, and writes results/mutants-cpu.json
     python tools/mutants.py --again               tests survivors once more, after a check was added
+    python tools/mutants.py --again --only "kernels/pairs.py::sums_from" --tests tests/kernels/test_pairs.py::test_name
+                                                  tests these survivors with that test alone
     python tools/mutants.py --faults              applies four faults that once passed the contract
     python tools/mutants.py --page                writes docs/mutants.md from the results
 
@@ -17,21 +19,20 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mutation import coverage_map, execution
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
-from mutation.page import page
-from mutation.sample import PACKAGE, ROOT, all_mutants, sample
+from mutation.page import is_alive, is_found, page
+from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
 PAGE = ROOT / "docs" / "mutants.md"
@@ -104,18 +105,16 @@ def read(path: Path) -> dict[str, Any]:
     population = all_mutants()
     counts = Counter(mutant.kind for mutant in population)
     rows = [{"id": mutant.id, **dataclasses.asdict(mutant)} for mutant in sample(population)]
-    return {"population": dict(sorted(counts.items())), "digests": digests(rows), "mutants": rows}
-
-
-def digests(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Digests of the mutated files."""
-    files = sorted({row["file"] for row in rows})
-    return {file: hashlib.sha256((PACKAGE / file).read_bytes()).hexdigest()[:12] for file in files}
+    return {
+        "population": dict(sorted(counts.items())),
+        "digests": digests(row["file"] for row in rows),
+        "mutants": rows,
+    }
 
 
 def current(results: dict[str, Any]) -> None:
     """Find the sample again in files that have changed; mutants whose code is gone lose their ``index``."""
-    now = digests(results["mutants"])
+    now = digests(row["file"] for row in results["mutants"])
     for file in [file for file, digest in now.items() if results["digests"].get(file) != digest]:
         found = {mutant.id: mutant for mutant in mutants((PACKAGE / file).read_text(encoding="utf-8"), file)}
         for row in (row for row in results["mutants"] if row["file"] == file):
@@ -130,7 +129,7 @@ def write(path: Path, results: dict[str, Any]) -> None:
     partial.replace(path)
 
 
-def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[int]) -> None:
+def session(path: Path, seconds: float, field: str, only: Sequence[str], stages: Sequence[int]) -> None:
     """Test mutants until the time is over: each stage on all mutants that survived the stage before it."""
     results = read(path)
     write(path, results)
@@ -140,20 +139,68 @@ def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[
             del row[field]  # it went through all stages before; a check may have been added since
     execution.preload()
     covered, began = coverage_map.measured(MAP), time.monotonic()
+    number = session_number(results, covered)
     for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
         if time.monotonic() - began > seconds:
             break
-        if not is_wanted(row, field, stage) or only not in row["id"]:
-            continue
-        start = time.monotonic()
-        mutant = Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)})
-        outcome = execute(mutant, covered, stage)
-        row[field] = {**outcome, "stage": stage}
-        spent = time.monotonic() - start
+        if is_wanted(row, field, stage) and any(text in row["id"] for text in only):
+            record(results, n, field, functools.partial(execute, covered=covered, stage=stage), stage, number)
+            write(path, results)
+
+
+def session_of_tests(path: Path, only: Sequence[str], ids: Sequence[str]) -> None:
+    """Test survivors with the tests that are named, and record what is found under ``after``."""
+    results = read(path)
+    current(results)
+    execution.preload()
+    number = session_number(results, None)
+    for n, row in enumerate(results["mutants"]):
+        alive = is_alive(row) and not is_found(row) and row["index"] is not None
+        if alive and any(text in row["id"] for text in only):
+
+            def work(mutant: Mutant) -> execution.Outcome:
+                return execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS)
+
+            earlier = row.pop("after", None)
+            record(results, n, "after", work, TESTS, number)
+            if not is_found(row):  # other tests may still find it
+                del row["after"]
+                row.update({} if earlier is None else {"after": earlier})
+            write(path, results)
+
+
+def record(
+    results: dict[str, Any], n: int, field: str, work: Callable[[Mutant], execution.Outcome], stage: int, number: int
+) -> None:
+    """Test one mutant; its outcome says of which session it is, and the digest of the file that was changed."""
+    row, start = results["mutants"][n], time.monotonic()
+    outcome = work(Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)}))
+    row[field] = {**outcome, "stage": stage, "session": number, "code": results["digests"][row["file"]]}
+    words = f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]}"
+    print(f"{words} | {row['id']} ({time.monotonic() - start:.1f} s)", flush=True)
+
+
+def session_number(results: dict[str, Any], covered: CoverageMap | None) -> int:
+    """Number of this session in the record: its commit, and the commit and digest of its coverage map."""
+    of_map = {"map_commit": covered.commit, "map": covered.digest} if covered else {}
+    this, sessions = {"commit": commit(), **of_map}, results.setdefault("sessions", [])
+    if this not in sessions:
+        sessions.append(this)
+    return sessions.index(this)
+
+
+def warn_of_stale(results: dict[str, Any]) -> None:
+    """Print how many outcomes are of code that has changed since, or do not say of which code they are."""
+    now = digests(row["file"] for row in results["mutants"])
+    last = [(row["file"], row.get("after", row.get("before"))) for row in results["mutants"]]
+    of_other = [file for file, outcome in last if outcome and outcome.get("code", now[file]) != now[file]]
+    unknown = sum(outcome is not None and "code" not in outcome for _, outcome in last)
+    if of_other or unknown:
         print(
-            f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]} | {row['id']} ({spent:.1f} s)", flush=True
-        )
-        write(path, results)
+            f"warning: {len(of_other)} outcomes are of files that have changed since "
+            f"({', '.join(sorted({*of_other})[:4]) or 'none'}); {unknown} were recorded before outcomes named their "
+            "code. --again tests survivors once more.", flush=True
+        )  # fmt: skip
 
 
 def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
@@ -183,7 +230,8 @@ def main() -> None:
         "--out", type=Path, default=RESULT, help="JSON file of results (default results/mutants-cpu.json)"
     )
     parser.add_argument("--again", action="store_true", help="test survivors again")
-    parser.add_argument("--only", default="", help="only mutants whose identity contains this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="only mutants whose identity contains such a text")
+    parser.add_argument("--tests", nargs="+", default=[], help="with --again: only these tests, as pytest names them")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
@@ -191,7 +239,11 @@ def main() -> None:
     if args.faults:
         faults()
     elif args.page:
-        PAGE.write_text(page(read(args.out)), encoding="utf-8")
+        results = read(args.out)
+        warn_of_stale(results)
+        PAGE.write_text(page(results), encoding="utf-8")
+    elif args.tests:
+        session_of_tests(args.out, args.only, args.tests)
     else:
         session(args.out, args.seconds, "after" if args.again else "before", args.only, args.stages)
 

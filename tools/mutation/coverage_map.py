@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import importlib
 import json
 import os
@@ -13,10 +14,13 @@ from typing import Any
 
 from mutation import execution
 from mutation.operators import Mutant
-from mutation.sample import PACKAGE, ROOT, target_files
+from mutation.sample import PACKAGE, ROOT, commit, digests, target_files
 
 TESTS = ("tests/schemes", "tests/kernels", "tests/contract/test_core.py", "tests/contract/test_instances.py")
-NEAR = "tests/test_attention*.py", "tests/test_positions.py"
+NEAR = (
+    "tests/test_attention*.py", "tests/test_*position*.py", "tests/test_video_rope.py",
+    "tests/measure/test_stretched_frequencies.py", "tests/adapt/test_adapted_rotary.py",
+)  # fmt: skip
 """Tests of the mutated files. Slow ones and those that compile are left out."""
 EXAMPLES = 2
 """Examples of each scheme on which lines are counted, by the family of checks that calls every hook."""
@@ -33,13 +37,21 @@ class CoverageMap:
     """Lines of each file with the examples and tests that execute them.
 
     Args:
-        stored: The three parts: ``examples``, ``tests`` and ``seconds`` of processor time of each example.
+        stored: ``examples``, ``tests``, ``seconds`` of processor time of each example, and the ``commit`` and the
+            ``digests`` of the files that were measured.
     """
 
     def __init__(self, stored: dict[str, Any]) -> None:
+        self.commit: str = stored.get("commit", "unknown")
+        self.digests: dict[str, str] = stored.get("digests", {})
+        self.digest = hashlib.sha256(json.dumps(stored, sort_keys=True).encode()).hexdigest()[:12]
         self.examples_by_line: Lines = stored["examples"]
         self.tests_by_line: Lines = stored["tests"]
         self.seconds: dict[str, float] = stored["seconds"]
+
+    def changed_files(self) -> list[str]:
+        """Mutated files that have changed since the map was measured: the lines that it names are others now."""
+        return [file for file, digest in digests().items() if self.digests.get(file) != digest]
 
     def examples(self, mutant: Mutant) -> list[str]:
         """Examples to check for a mutant, cheapest first: of the file's schemes, or of three schemes that use it."""
@@ -90,21 +102,35 @@ def _examples_of(file: str) -> list[str]:
 def measured(path: Path) -> CoverageMap:
     """The map that a file holds; measured and written first if there is none.
 
+    A map of files that have changed since is used with a warning: it chooses checks and tests by line.
+
     Args:
         path: A JSON file.
 
     Returns:
         The map.
+
+    Raises:
+        RuntimeError: If the tests cannot be measured.
     """
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         of_tests = path.with_suffix(".coverage")
         print("measuring which tests execute which lines", flush=True)
-        execution.in_child(lambda: _of_tests(of_tests), 3600)
+        made_from = {"commit": commit(), "digests": digests()}
+        ended = execution.in_child(lambda: _of_tests(of_tests), 3600)
+        if ended.get("code") != 0:
+            raise RuntimeError(f"the tests must pass before they are measured; they ended with {ended}")
         print("measuring which examples execute which lines", flush=True)
         found = execution.in_child(_of_contract, 3600)
-        path.write_text(json.dumps({**found, "tests": _read(of_tests)}), encoding="utf-8")
-    return CoverageMap(json.loads(path.read_text(encoding="utf-8")))
+        path.write_text(json.dumps({**made_from, **found, "tests": _read(of_tests)}), encoding="utf-8")
+    covered = CoverageMap(json.loads(path.read_text(encoding="utf-8")))
+    if changed := covered.changed_files():
+        print(
+            f"warning: {path.name} was measured at {covered.commit}, and {len(changed)} of its files have changed "
+            f"since ({', '.join(changed[:4])}{', ..' if changed[4:] else ''}). Remove it to measure again.", flush=True
+        )  # fmt: skip
+    return covered
 
 
 def _coverage(data_file: Path | None) -> Any:
