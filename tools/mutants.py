@@ -29,9 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from mutation import coverage_map, execution
+from mutation.collected import Collected
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
-from mutation.page import is_alive, is_found, page
+from mutation.page import is_alive, is_found, page, passed
 from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
@@ -67,12 +68,13 @@ FAULTS = {
 ALIVE = {"outcome": "survived"}
 
 
-def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outcome:
+def execute(mutant: Mutant, covered: CoverageMap, collected: Collected, stage: int) -> execution.Outcome:
     """Run one stage of the test of a mutant.
 
     Args:
         mutant: The mutant.
         covered: Which examples and tests execute which lines.
+        collected: The tests, for stage 2.
         stage: 0, the contract on one example of its scheme, or on two schemes, without the slowest checks; 1, the same
             on all examples, or on three schemes; 2, tests; 3, the slowest checks.
 
@@ -81,9 +83,8 @@ def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outco
     """
     examples, ids, own = covered.examples(mutant), covered.tests(mutant), mutant.file.startswith("schemes/")
     if stage == TESTS:
-        return (
-            execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS) if ids else ALIVE
-        )
+        work = execution.guarded(lambda: collected.run(mutant, ids))
+        return execution.in_child(work, TEST_SECONDS) if ids else ALIVE
     first = 1 if own else 2
     some = (examples[:first], examples[first:MOST], (), examples[:1])[stage]
     work = execution.guarded(lambda: execution.contract(mutant, some, late=stage == LAST))
@@ -135,17 +136,22 @@ def session(path: Path, seconds: float, field: str, only: Sequence[str], stages:
     write(path, results)
     current(results)
     for row in results["mutants"] if field == "after" else ():
-        if row.get(field, {}).get("outcome") == "survived" and row[field]["stage"] == LAST:
+        if row.get(field, {}).get("outcome") == "survived" and len(passed(row[field])) == STAGES:
             del row[field]  # it went through all stages before; a check may have been added since
     execution.preload()
     covered, began = coverage_map.measured(MAP), time.monotonic()
-    number = session_number(results, covered)
-    for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
-        if time.monotonic() - began > seconds:
-            break
-        if is_wanted(row, field, stage) and any(text in row["id"] for text in only):
-            record(results, n, field, functools.partial(execute, covered=covered, stage=stage), stage, number)
-            write(path, results)
+    number, collected = session_number(results, covered), Collected(coverage_map.paths())
+
+    def work() -> None:
+        for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
+            if time.monotonic() - began > seconds:
+                break
+            if is_wanted(row, field, stage) and any(text in row["id"] for text in only):
+                one = functools.partial(execute, covered=covered, collected=collected, stage=stage)
+                record(results, n, field, one, stage, number)
+                write(path, results)
+
+    collected.during(work) if TESTS in stages else work()
 
 
 def session_of_tests(path: Path, only: Sequence[str], ids: Sequence[str]) -> None:
@@ -153,20 +159,24 @@ def session_of_tests(path: Path, only: Sequence[str], ids: Sequence[str]) -> Non
     results = read(path)
     current(results)
     execution.preload()
-    number = session_number(results, None)
-    for n, row in enumerate(results["mutants"]):
-        alive = is_alive(row) and not is_found(row) and row["index"] is not None
-        if alive and any(text in row["id"] for text in only):
+    number, collected = session_number(results, None), Collected(ids)
 
-            def work(mutant: Mutant) -> execution.Outcome:
-                return execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS)
+    def test(mutant: Mutant) -> execution.Outcome:
+        return execution.in_child(execution.guarded(lambda: collected.run(mutant, ids)), TEST_SECONDS)
 
+    def work() -> None:
+        for n, row in enumerate(results["mutants"]):
+            alive = is_alive(row) and not is_found(row) and row["index"] is not None
+            if not alive or not any(text in row["id"] for text in only):
+                continue
             earlier = row.pop("after", None)
-            record(results, n, "after", work, TESTS, number)
+            record(results, n, "after", test, TESTS, number)
             if not is_found(row):  # other tests may still find it
                 del row["after"]
                 row.update({} if earlier is None else {"after": earlier})
             write(path, results)
+
+    collected.during(work)
 
 
 def record(
@@ -175,7 +185,9 @@ def record(
     """Test one mutant; its outcome says of which session it is, and the digest of the file that was changed."""
     row, start = results["mutants"][n], time.monotonic()
     outcome = work(Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)}))
-    row[field] = {**outcome, "stage": stage, "session": number, "code": results["digests"][row["file"]]}
+    through = [*passed(row.get(field, {})), *([stage] if outcome["outcome"] == "survived" else [])]
+    of_code = {"session": number, "code": results["digests"][row["file"]]}
+    row[field] = {**outcome, "stage": stage, "passed": through, **of_code}
     words = f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]}"
     print(f"{words} | {row['id']} ({time.monotonic() - start:.1f} s)", flush=True)
 
@@ -204,11 +216,11 @@ def warn_of_stale(results: dict[str, Any]) -> None:
 
 
 def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
-    """True if a mutant is to be tested at a stage."""
+    """True if a mutant is to be tested at a stage: nothing found it so far, and it has not been through that stage."""
     if row["index"] is None or (field == "after" and row.get("before", {}).get("outcome") != "survived"):
         return False
-    done = row.get(field, {"outcome": "survived", "stage": -1})
-    return done["outcome"] == "survived" and done["stage"] == stage - 1
+    done = row.get(field, {"outcome": "survived"})
+    return done["outcome"] in ("survived", "error") and stage not in passed(done)
 
 
 def faults() -> None:

@@ -24,13 +24,18 @@ NEAR = (
 """Tests of the mutated files. Slow ones and those that compile are left out."""
 EXAMPLES = 2
 """Examples of each scheme on which lines are counted, by the family of checks that calls every hook."""
-KINDS, TESTS_OF_A_MUTANT = 3, 12
+KINDS, TESTS_OF_A_MUTANT = 3, 150
 """Numbers of schemes whose contract is run for a file that belongs to none, and of tests."""
 
 UNCHANGED, INITIAL = "tests/schemes/test_unchanged_values.py", ("__init__", "reset_parameters", "_reset_network")
 """The test of defaults and initial values, which every constructor passes, and where such values are made."""
 
 Lines = dict[str, dict[str, list[str]]]
+
+
+def paths() -> list[str]:
+    """Files and folders of the tests."""
+    return [*TESTS, *(str(each.relative_to(ROOT)) for pattern in NEAR for each in sorted(ROOT.glob(pattern)))]
 
 
 class CoverageMap:
@@ -67,17 +72,16 @@ class CoverageMap:
         return cheapest[:1] + cheapest[1 :: max(1, len(cheapest) // KINDS)][: KINDS - 1]
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests to run for a mutant: different functions first."""
+        """Tests to run for a mutant: those that name its file first, then different functions."""
         covering = self._covering(self.tests_by_line, mutant) or _all_of(self.tests_by_line.get(mutant.file, {}))
-        if own := [each for each in covering if Path(mutant.file).stem.split("_")[0] in each]:
-            covering = {*own} if len(own) >= TESTS_OF_A_MUTANT else covering
+        stem = Path(mutant.file).stem.split("_")[0]
         by_function = dict[str, list[str]]()
-        for each in sorted(covering):
+        for each in sorted(covering, key=lambda each: (stem not in each.partition("[")[0], each)):
             by_function.setdefault(each.partition("[")[0], []).append(each)
         turns = max(map(len, by_function.values()), default=0)
         spread = [ids[n] for n in range(turns) for ids in by_function.values() if n < len(ids)]
         initial = mutant.name.endswith(INITIAL) or "." not in mutant.name
-        return [*([UNCHANGED] if initial else []), *spread[:TESTS_OF_A_MUTANT]]
+        return [*spread[:TESTS_OF_A_MUTANT], *([UNCHANGED] if initial else [])]
 
     def _covering(self, lines: Lines, mutant: Mutant) -> set[str]:
         of_file = lines.get(mutant.file, {})
@@ -178,10 +182,9 @@ def _of_tests(data_file: Path) -> execution.Outcome:
         def pytest_runtest_logstart(self, nodeid: str) -> None:
             watch.switch_context(nodeid)
 
-    files = [str(each.relative_to(ROOT)) for pattern in NEAR for each in sorted(ROOT.glob(pattern))]
     plugins = [each for name in execution.PLUGINS for each in ("-p", name)]
     options = ["-q", "-p", "no:cacheprovider", *plugins, "-m", "not full and not compile"]
-    code = int(pytest.main([*options, *TESTS, *files], plugins=[Watch()]))
+    code = int(pytest.main([*options, *paths()], plugins=[Watch()]))
     watch.stop()
     watch.save()
     return {"code": code}

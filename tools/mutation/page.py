@@ -85,6 +85,12 @@ def is_alive(row: dict[str, Any], field: str = "before") -> bool:
     return row.get(field, {}).get("outcome") in ("survived", "error")
 
 
+def passed(outcome: dict[str, Any]) -> list[int]:
+    """Stages through which a mutant went unfound; before they were recorded, all up to its last."""
+    found = outcome.get("outcome") in ("killed", "timeout")
+    return outcome.get("passed", list(range(outcome.get("stage", -1) + (not found))))
+
+
 def is_found(row: dict[str, Any]) -> bool:
     """True if a check or a test that was added since found the mutant."""
     return row.get("after", {}).get("outcome") in ("killed", "timeout")
@@ -111,7 +117,10 @@ def page(results: dict[str, Any]) -> str:
         table=_table(results, rows, said),
         holes=_list((row, f"Found by {row['after'].get('by', 'its time')}.") for row in closed),
         survivors=_list((row, f"{said[row['id']][0].capitalize()}: {said[row['id']][1]}") for row in read),
-        open=_list((row, f"Passed: {STAGES[row['before']['stage']]}.") for row in rest if row not in read),
+        open=_list(
+            (row, f"Passed: {'; '.join(STAGES[stage] for stage in passed(row['before']))}.")
+            for row in rest if row not in read
+        ),
         sessions=_sessions(results, rows),
         stages="\n".join(f"* {words}: {_through(rows, stage)}" for stage, words in enumerate(STAGES)),
     )  # fmt: skip
@@ -119,9 +128,10 @@ def page(results: dict[str, Any]) -> str:
 
 def _through(rows: Sequence[dict[str, Any]], stage: int) -> str:
     """Number of mutants that reached a stage and went through it, found there or not, of those that had to."""
-    reached = sum(row["before"]["stage"] >= stage for row in rows)
-    waiting = sum(row["before"]["stage"] < stage and is_alive(row) for row in rows)
-    return f"{reached} of {reached + waiting}"
+    here = sum(stage in passed(row["before"]) for row in rows)
+    here += sum(row["before"]["stage"] == stage and not is_alive(row) for row in rows)
+    waiting = sum(is_alive(row) and stage not in passed(row["before"]) for row in rows)
+    return f"{here} of {here + waiting}"
 
 
 def _sessions(results: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
