@@ -32,14 +32,14 @@ from mutation import coverage_map, execution
 from mutation.collected import Collected
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
-from mutation.page import is_alive, is_found, page, passed
+from mutation.page import is_alive, is_found, page, passed, reasons
 from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
 PAGE = ROOT / "docs" / "mutants.md"
 MAP = ROOT / "build" / "mutants-map.json"
 CONTRACT_SECONDS, TEST_SECONDS = 40.0, 60.0
-STAGES, TESTS, LAST, MOST = 4, 2, 3, 10
+STAGES, TESTS, LAST, MOST, FEW = 4, 2, 3, 10, 20
 FAULTS = {
     "FlexAttention form of ALiBi without abs": (
         execution.Fault("schemes/alibi.py", "slopes[h] * distance.abs()", "slopes[h] * distance"),
@@ -139,14 +139,14 @@ def session(path: Path, seconds: float, field: str, only: Sequence[str], stages:
         if row.get(field, {}).get("outcome") == "survived" and len(passed(row[field])) == STAGES:
             del row[field]  # it went through all stages before; a check may have been added since
     execution.preload()
-    covered, began = coverage_map.measured(MAP), time.monotonic()
+    covered, began, said = coverage_map.measured(MAP), time.monotonic(), {} if field == "after" else reasons()
     number, collected = session_number(results, covered), Collected(coverage_map.paths())
 
     def work() -> None:
         for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
             if time.monotonic() - began > seconds:
                 break
-            if is_wanted(row, field, stage) and any(text in row["id"] for text in only):
+            if is_wanted(row, field, stage) and row["id"] not in said and any(text in row["id"] for text in only):
                 one = functools.partial(execute, covered=covered, collected=collected, stage=stage)
                 record(results, n, field, one, stage, number)
                 write(path, results)
@@ -154,26 +154,32 @@ def session(path: Path, seconds: float, field: str, only: Sequence[str], stages:
     collected.during(work) if TESTS in stages else work()
 
 
-def session_of_tests(path: Path, only: Sequence[str], ids: Sequence[str]) -> None:
-    """Test survivors with the tests that are named, and record what is found under ``after``."""
-    results = read(path)
+def session_of_tests(path: Path, field: str, only: Sequence[str], paths: Sequence[str]) -> None:
+    """Test survivors with some tests alone, and record those that are found; others may find the rest.
+
+    Under ``before`` each mutant gets those of the tests that execute its statement, by the coverage map. Under
+    ``after``, for tests that were added, it gets all of them.
+    """
+    results, said = read(path), {} if field == "after" else reasons()
     current(results)
     execution.preload()
-    number, collected = session_number(results, None), Collected(ids)
+    covered = coverage_map.measured(MAP) if field == "before" else None
+    number, collected = session_number(results, covered), Collected(paths)
 
     def test(mutant: Mutant) -> execution.Outcome:
+        ids = covered.tests(mutant, among=collected.items)[:FEW] if covered else paths
         return execution.in_child(execution.guarded(lambda: collected.run(mutant, ids)), TEST_SECONDS)
 
     def work() -> None:
         for n, row in enumerate(results["mutants"]):
-            alive = is_alive(row) and not is_found(row) and row["index"] is not None
+            alive = is_alive(row) and not is_found(row) and row["index"] is not None and row["id"] not in said
             if not alive or not any(text in row["id"] for text in only):
                 continue
-            earlier = row.pop("after", None)
-            record(results, n, "after", test, TESTS, number)
-            if not is_found(row):  # other tests may still find it
-                del row["after"]
-                row.update({} if earlier is None else {"after": earlier})
+            earlier = row.get(field)
+            record(results, n, field, test, TESTS, number)
+            if row[field]["outcome"] not in ("killed", "timeout"):
+                del row[field]
+                row.update({} if earlier is None else {field: earlier})
             write(path, results)
 
     collected.during(work)
@@ -243,7 +249,7 @@ def main() -> None:
     )
     parser.add_argument("--again", action="store_true", help="test survivors again")
     parser.add_argument("--only", nargs="+", default=[""], help="only mutants whose identity contains such a text")
-    parser.add_argument("--tests", nargs="+", default=[], help="with --again: only these tests, as pytest names them")
+    parser.add_argument("--tests", nargs="+", default=[], help="only these files of tests, or tests with --again")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
@@ -255,7 +261,7 @@ def main() -> None:
         warn_of_stale(results)
         PAGE.write_text(page(results), encoding="utf-8")
     elif args.tests:
-        session_of_tests(args.out, args.only, args.tests)
+        session_of_tests(args.out, "after" if args.again else "before", args.only, args.tests)
     else:
         session(args.out, args.seconds, "after" if args.again else "before", args.only, args.stages)
 

@@ -48,7 +48,9 @@ class Collected:
             def pytest_runtestloop(self, session: pytest.Session) -> bool:
                 collected.items = {item.nodeid: item for item in session.items}
                 gc.unfreeze()  # tests/conftest.py hides all objects from the collector, and from get_objects
-                collected.functions = [each for each in gc.get_objects() if isinstance(each, types.FunctionType)]
+                collected.functions = [
+                    each for each in gc.get_objects() if type(each) is types.FunctionType
+                ]  # isinstance asks proxies
                 gc.freeze()
                 work()
                 return True

@@ -8,7 +8,7 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ NEAR = (
 """Tests of the mutated files. Slow ones and those that compile are left out."""
 EXAMPLES = 2
 """Examples of each scheme on which lines are counted, by the family of checks that calls every hook."""
-KINDS, TESTS_OF_A_MUTANT = 3, 150
+KINDS, TESTS_OF_A_MUTANT = 3, 60
 """Numbers of schemes whose contract is run for a file that belongs to none, and of tests."""
 
 UNCHANGED, INITIAL = "tests/schemes/test_unchanged_values.py", ("__init__", "reset_parameters", "_reset_network")
@@ -71,9 +71,18 @@ class CoverageMap:
         cheapest = sorted(firsts.values(), key=lambda each: (self.seconds.get(each, 9), each))
         return cheapest[:1] + cheapest[1 :: max(1, len(cheapest) // KINDS)][: KINDS - 1]
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Tests to run for a mutant: those that name its file first, then different functions."""
+    def tests(self, mutant: Mutant, among: Collection[str] | None = None) -> list[str]:
+        """Tests to run for a mutant: those that name its file first, then different functions.
+
+        Args:
+            mutant: The mutant.
+            among: Tests to choose from. Default: all.
+
+        Returns:
+            Tests as pytest names them.
+        """
         covering = self._covering(self.tests_by_line, mutant) or _all_of(self.tests_by_line.get(mutant.file, {}))
+        covering = covering if among is None else covering & set(among)
         stem = Path(mutant.file).stem.split("_")[0]
         by_function = dict[str, list[str]]()
         for each in sorted(covering, key=lambda each: (stem not in each.partition("[")[0], each)):
