@@ -2,6 +2,8 @@
 
     python tools/mutants.py --seconds 1800        continues the sample, and writes results/mutants-cpu.json
     python tools/mutants.py --again               tests survivors once more, after a check was added
+    python tools/mutants.py --again --only "kernels/pairs.py::sums_from" --tests tests/kernels/test_pairs.py::test_name
+                                                  tests these survivors with that test alone
     python tools/mutants.py --faults              applies four faults that once passed the contract
     python tools/mutants.py --page                writes docs/mutants.md from the results
 
@@ -17,27 +19,27 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
-import hashlib
 import itertools
 import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from mutation import coverage_map, execution
+from mutation.collected import Collected
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
-from mutation.page import page
-from mutation.sample import PACKAGE, ROOT, all_mutants, sample
+from mutation.page import is_alive, is_found, page, passed, reasons
+from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
 PAGE = ROOT / "docs" / "mutants.md"
 MAP = ROOT / "build" / "mutants-map.json"
 CONTRACT_SECONDS, TEST_SECONDS = 40.0, 60.0
-STAGES, TESTS, LAST, MOST = 4, 2, 3, 10
+STAGES, TESTS, LAST, MOST, FEW = 4, 2, 3, 10, 20
 FAULTS = {
     "FlexAttention form of ALiBi without abs": (
         execution.Fault("schemes/alibi.py", "slopes[h] * distance.abs()", "slopes[h] * distance"),
@@ -66,12 +68,13 @@ FAULTS = {
 ALIVE = {"outcome": "survived"}
 
 
-def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outcome:
+def execute(mutant: Mutant, covered: CoverageMap, collected: Collected, stage: int) -> execution.Outcome:
     """Run one stage of the test of a mutant.
 
     Args:
         mutant: The mutant.
         covered: Which examples and tests execute which lines.
+        collected: The tests, for stage 2.
         stage: 0, the contract on one example of its scheme, or on two schemes, without the slowest checks; 1, the same
             on all examples, or on three schemes; 2, tests; 3, the slowest checks.
 
@@ -80,9 +83,8 @@ def execute(mutant: Mutant, covered: CoverageMap, stage: int) -> execution.Outco
     """
     examples, ids, own = covered.examples(mutant), covered.tests(mutant), mutant.file.startswith("schemes/")
     if stage == TESTS:
-        return (
-            execution.in_child(execution.guarded(lambda: execution.tests(mutant, ids)), TEST_SECONDS) if ids else ALIVE
-        )
+        work = execution.guarded(lambda: collected.run(mutant, ids))
+        return execution.in_child(work, TEST_SECONDS) if ids else ALIVE
     first = 1 if own else 2
     some = (examples[:first], examples[first:MOST], (), examples[:1])[stage]
     work = execution.guarded(lambda: execution.contract(mutant, some, late=stage == LAST))
@@ -104,18 +106,16 @@ def read(path: Path) -> dict[str, Any]:
     population = all_mutants()
     counts = Counter(mutant.kind for mutant in population)
     rows = [{"id": mutant.id, **dataclasses.asdict(mutant)} for mutant in sample(population)]
-    return {"population": dict(sorted(counts.items())), "digests": digests(rows), "mutants": rows}
-
-
-def digests(rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Digests of the mutated files."""
-    files = sorted({row["file"] for row in rows})
-    return {file: hashlib.sha256((PACKAGE / file).read_bytes()).hexdigest()[:12] for file in files}
+    return {
+        "population": dict(sorted(counts.items())),
+        "digests": digests(row["file"] for row in rows),
+        "mutants": rows,
+    }
 
 
 def current(results: dict[str, Any]) -> None:
     """Find the sample again in files that have changed; mutants whose code is gone lose their ``index``."""
-    now = digests(results["mutants"])
+    now = digests(row["file"] for row in results["mutants"])
     for file in [file for file, digest in now.items() if results["digests"].get(file) != digest]:
         found = {mutant.id: mutant for mutant in mutants((PACKAGE / file).read_text(encoding="utf-8"), file)}
         for row in (row for row in results["mutants"] if row["file"] == file):
@@ -130,38 +130,103 @@ def write(path: Path, results: dict[str, Any]) -> None:
     partial.replace(path)
 
 
-def session(path: Path, seconds: float, field: str, only: str, stages: Sequence[int]) -> None:
+def session(path: Path, seconds: float, field: str, only: Sequence[str], stages: Sequence[int]) -> None:
     """Test mutants until the time is over: each stage on all mutants that survived the stage before it."""
     results = read(path)
     write(path, results)
     current(results)
     for row in results["mutants"] if field == "after" else ():
-        if row.get(field, {}).get("outcome") == "survived" and row[field]["stage"] == LAST:
+        if row.get(field, {}).get("outcome") == "survived" and len(passed(row[field])) == STAGES:
             del row[field]  # it went through all stages before; a check may have been added since
     execution.preload()
-    covered, began = coverage_map.measured(MAP), time.monotonic()
-    for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
-        if time.monotonic() - began > seconds:
-            break
-        if not is_wanted(row, field, stage) or only not in row["id"]:
-            continue
-        start = time.monotonic()
-        mutant = Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)})
-        outcome = execute(mutant, covered, stage)
-        row[field] = {**outcome, "stage": stage}
-        spent = time.monotonic() - start
+    covered, began, said = coverage_map.measured(MAP), time.monotonic(), {} if field == "after" else reasons()
+    number, collected = session_number(results, covered), Collected(coverage_map.paths())
+
+    def work() -> None:
+        for stage, (n, row) in itertools.product(stages, enumerate(results["mutants"])):
+            if time.monotonic() - began > seconds:
+                break
+            if is_wanted(row, field, stage) and row["id"] not in said and any(text in row["id"] for text in only):
+                one = functools.partial(execute, covered=covered, collected=collected, stage=stage)
+                record(results, n, field, one, stage, number)
+                write(path, results)
+
+    collected.during(work) if TESTS in stages else work()
+
+
+def session_of_tests(path: Path, field: str, only: Sequence[str], paths: Sequence[str]) -> None:
+    """Test survivors with some tests alone, and record those that are found; others may find the rest.
+
+    Under ``before`` each mutant gets those of the tests that execute its statement, by the coverage map. Under
+    ``after``, for tests that were added, it gets all of them.
+    """
+    results, said = read(path), {} if field == "after" else reasons()
+    current(results)
+    execution.preload()
+    covered = coverage_map.measured(MAP) if field == "before" else None
+    number, collected = session_number(results, covered), Collected(paths)
+
+    def test(mutant: Mutant) -> execution.Outcome:
+        ids = covered.tests(mutant, among=collected.items)[:FEW] if covered else paths
+        return execution.in_child(execution.guarded(lambda: collected.run(mutant, ids)), TEST_SECONDS)
+
+    def work() -> None:
+        for n, row in enumerate(results["mutants"]):
+            alive = is_alive(row) and not is_found(row) and row["index"] is not None and row["id"] not in said
+            if not alive or not any(text in row["id"] for text in only):
+                continue
+            earlier = row.get(field)
+            record(results, n, field, test, TESTS, number)
+            if row[field]["outcome"] not in ("killed", "timeout"):
+                del row[field]
+                row.update({} if earlier is None else {field: earlier})
+            write(path, results)
+
+    collected.during(work)
+
+
+def record(
+    results: dict[str, Any], n: int, field: str, work: Callable[[Mutant], execution.Outcome], stage: int, number: int
+) -> None:
+    """Test one mutant; its outcome says of which session it is, and the digest of the file that was changed."""
+    row, start = results["mutants"][n], time.monotonic()
+    outcome = work(Mutant(**{each.name: row[each.name] for each in dataclasses.fields(Mutant)}))
+    through = [*passed(row.get(field, {})), *([stage] if outcome["outcome"] == "survived" else [])]
+    of_code = {"session": number, "code": results["digests"][row["file"]]}
+    row[field] = {**outcome, "stage": stage, "passed": through, **of_code}
+    words = f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]}"
+    print(f"{words} | {row['id']} ({time.monotonic() - start:.1f} s)", flush=True)
+
+
+def session_number(results: dict[str, Any], covered: CoverageMap | None) -> int:
+    """Number of this session in the record: its commit, and the commit and digest of its coverage map."""
+    of_map = {"map_commit": covered.commit, "map": covered.digest} if covered else {}
+    this, sessions = {"commit": commit(), **of_map}, results.setdefault("sessions", [])
+    if this not in sessions:
+        sessions.append(this)
+    return sessions.index(this)
+
+
+def warn_of_stale(results: dict[str, Any]) -> None:
+    """Print how many outcomes are of code that has changed since, or do not say of which code they are."""
+    now = digests(row["file"] for row in results["mutants"])
+    last = [(row["file"], row.get("after", row.get("before"))) for row in results["mutants"]]
+    of_other = [file for file, outcome in last if outcome and outcome.get("code", now[file]) != now[file]]
+    unknown = sum(outcome is not None and "code" not in outcome for _, outcome in last)
+    if of_other or unknown:
         print(
-            f"{n} {stage} {outcome['outcome']} {outcome.get('by', '')[:90]} | {row['id']} ({spent:.1f} s)", flush=True
-        )
-        write(path, results)
+            f"warning: {len(of_other)} outcomes are of files that have changed since "
+            f"({', '.join(sorted({*of_other})[:4]) or 'none'}); {unknown} were recorded before outcomes named their "
+            "code. --again tests survivors once more.", flush=True
+        )  # fmt: skip
 
 
 def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
-    """True if a mutant is to be tested at a stage."""
+    """True if a mutant is to be tested at a stage: nothing found it so far, and it has not been through that stage."""
     if row["index"] is None or (field == "after" and row.get("before", {}).get("outcome") != "survived"):
         return False
-    done = row.get(field, {"outcome": "survived", "stage": -1})
-    return done["outcome"] == "survived" and done["stage"] == stage - 1
+    done = row.get(field, {"outcome": "survived"})
+    return done["outcome"] in ("survived", "error") and stage not in passed(done)
 
 
 def faults() -> None:
@@ -183,7 +248,8 @@ def main() -> None:
         "--out", type=Path, default=RESULT, help="JSON file of results (default results/mutants-cpu.json)"
     )
     parser.add_argument("--again", action="store_true", help="test survivors again")
-    parser.add_argument("--only", default="", help="only mutants whose identity contains this text")
+    parser.add_argument("--only", nargs="+", default=[""], help="only mutants whose identity contains such a text")
+    parser.add_argument("--tests", nargs="+", default=[], help="only these files of tests, or tests with --again")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
@@ -191,7 +257,11 @@ def main() -> None:
     if args.faults:
         faults()
     elif args.page:
-        PAGE.write_text(page(read(args.out)), encoding="utf-8")
+        results = read(args.out)
+        warn_of_stale(results)
+        PAGE.write_text(page(results), encoding="utf-8")
+    elif args.tests:
+        session_of_tests(args.out, "after" if args.again else "before", args.only, args.tests)
     else:
         session(args.out, args.seconds, "after" if args.again else "before", args.only, args.stages)
 

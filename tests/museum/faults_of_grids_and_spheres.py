@@ -12,6 +12,7 @@ from torch import Tensor
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 from posenc.schemes.grid_rotate import GridRotate, Turns
+from posenc.schemes.laplacian import Laplacian
 from posenc.schemes.sc_pe import SCPE
 
 CLAIMS = Claims(
@@ -279,3 +280,14 @@ class DrawsOfNobodysCount(GridRotate):
         assert self.released is not None
         self.released.drawn.fill_(int(torch.randint(10**6, ())))
         return super().prepare(pos)
+
+
+class DrawsAreCountedInFloats(Laplacian):
+    """A mutant of this package that passed: in bfloat16 the count stays at 256, and the signs of a node at one draw."""
+
+    caught_by = "state.draws_are_counted"
+    examples = ({"dim": 12, "axes": 3, "signs": "random"},)
+
+    def __init__(self, dim: int, axes: int, signs: str) -> None:
+        super().__init__(dim, axes, signs=signs)
+        self.drawn = torch.zeros(())

@@ -25,6 +25,16 @@ class TokensAreCounted(Temperature):
         return super().prepare(dataclasses.replace(pos, coords=counted.expand_as(pos.coords)))
 
 
+class TokensWithoutAPositionAreScaled(Temperature):
+    """A mutant of this package that passed: maps were compared with the identity only where they keep lengths."""
+
+    caught_by = "placement.tokens_without_a_place_are_neutral"
+
+    def prepare(self, pos: Positions) -> Tensor:
+        factor = super().prepare(pos)
+        return factor if pos.placed is None else torch.where(pos.placed, factor, 2.0)
+
+
 class PartialIsTakenForProportional(RoPE):
     """A trap in ports of Gemma 4: the exponent counts the rotated channels alone, as in a partial rotation."""
 

@@ -6,6 +6,7 @@ Here alone schemes are subclassed: what stands in the subclass is the fault and 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
+from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.xpos import XPos
 
@@ -204,6 +206,17 @@ class ClassTokenTurns(Rotary):
 
     def prepare(self, pos: Positions) -> Tensor:
         return super().prepare(Positions(pos.coords))
+
+
+class OrderIsKeptAsItWasGiven(AxialRoPE):
+    """A fault of this package: a state of order=(1, 0) did not load where a JSON file gave [1, 0]."""
+
+    caught_by = "options.a_list_may_stand_for_a_tuple"
+    examples = ({"head_dim": 12, "order": (1, 0)},)
+
+    def __init__(self, head_dim: int, order: Sequence[int]) -> None:
+        super().__init__(head_dim, order=order)
+        self.order = order
 
 
 class OtherPairing(Rotary):

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mutation.operators import Mutant, mutated
-from mutation.sample import PACKAGE, ROOT
+from mutation.sample import PACKAGE
 
 if TYPE_CHECKING:
     from posenc.contract import Check
@@ -242,40 +242,6 @@ def _homes() -> dict[str, str]:
     from posenc.schemes import catalogue
 
     return {name: kind.__module__ for name, kind in catalogue().items()}
-
-
-def tests(mutant: Mutant | Fault | None, ids: Sequence[str]) -> Outcome:
-    """Run tests in this process until one fails.
-
-    Args:
-        mutant: The mutant; None for the code as it is.
-        ids: Tests as pytest names them.
-
-    Returns:
-        The outcome: "killed" with the test, or "survived".
-    """
-    import pytest
-
-    os.chdir(ROOT)
-    put(mutant, everything=True)
-    failed = list[str]()
-
-    class Watch:
-        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-            if report.failed:
-                failed.append(report.nodeid)
-
-        def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-            if report.failed:
-                failed.append(f"{report.nodeid} (import)")
-
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:faulthandler"]
-    for name in PLUGINS:
-        options += ["-p", name]
-    code = int(pytest.main([*options, *ids], plugins=[Watch()]))
-    if failed:
-        return {"outcome": "killed", "by": f"tests: {failed[0]}"}
-    return {"outcome": "survived"} if code == 0 else {"outcome": "error", "by": f"pytest ended with {code}"}
 
 
 def preload() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 REASONS = Path(__file__).with_name("survivors.toml")
-VERDICTS = ("equivalent", "speed", "refusal", "open")
+VERDICTS = ("equivalent", "speed", "refusal", "gone", "open")
 
 STAGES = (
     "the contract on one example",
@@ -45,7 +45,10 @@ Of the mutants that no earlier stage found, so many went through:
 "Not found so far" counts mutants that no stage which they went through has found; "found since", those of them that
 a check or test found that was added because of this measurement. The next three columns are verdicts of somebody who
 read the code; "open" is the rest. A mutant is equivalent if no input that the library accepts has another result;
-"speed" changes time or memory alone; "refusal", which wrong input is refused, or with which words.
+"speed" changes time or memory alone; "refusal", which wrong input is refused, or with which words. "Gone": the code has
+changed since, and no longer holds what the mutant changed.
+
+{sessions}
 
 ## Found since, by a check or test that was added
 
@@ -82,6 +85,17 @@ def is_alive(row: dict[str, Any], field: str = "before") -> bool:
     return row.get(field, {}).get("outcome") in ("survived", "error")
 
 
+def passed(outcome: dict[str, Any]) -> list[int]:
+    """Stages through which a mutant went unfound; before they were recorded, all up to its last."""
+    found = outcome.get("outcome") in ("killed", "timeout")
+    return outcome.get("passed", list(range(outcome.get("stage", -1) + (not found))))
+
+
+def is_found(row: dict[str, Any]) -> bool:
+    """True if a check or a test that was added since found the mutant."""
+    return row.get("after", {}).get("outcome") in ("killed", "timeout")
+
+
 def page(results: dict[str, Any]) -> str:
     """The page as Markdown.
 
@@ -93,8 +107,8 @@ def page(results: dict[str, Any]) -> str:
     """
     said, rows = reasons(), [row for row in results["mutants"] if "before" in row]
     alive = [row for row in rows if is_alive(row)]
-    closed = [row for row in alive if row.get("after", {}).get("outcome") in ("killed", "timeout")]
-    rest = [row for row in alive if row not in closed]
+    closed = [row for row in alive if is_found(row)]
+    rest = [row for row in alive if row not in closed and row["index"] is not None]
     read = [row for row in rest if row["id"] in said]
     untested = len(results["mutants"]) - len(rows)
     note = f"{untested} mutants of the sample are not tested yet. " if untested else ""
@@ -103,16 +117,33 @@ def page(results: dict[str, Any]) -> str:
         table=_table(results, rows, said),
         holes=_list((row, f"Found by {row['after'].get('by', 'its time')}.") for row in closed),
         survivors=_list((row, f"{said[row['id']][0].capitalize()}: {said[row['id']][1]}") for row in read),
-        open=_list((row, f"Passed: {STAGES[row['before']['stage']]}.") for row in rest if row not in read),
+        open=_list(
+            (row, f"Passed: {'; '.join(STAGES[stage] for stage in passed(row['before']))}.")
+            for row in rest if row not in read
+        ),
+        sessions=_sessions(results, rows),
         stages="\n".join(f"* {words}: {_through(rows, stage)}" for stage, words in enumerate(STAGES)),
     )  # fmt: skip
 
 
 def _through(rows: Sequence[dict[str, Any]], stage: int) -> str:
     """Number of mutants that reached a stage and went through it, found there or not, of those that had to."""
-    reached = sum(row["before"]["stage"] >= stage for row in rows)
-    waiting = sum(row["before"]["stage"] < stage and is_alive(row) for row in rows)
-    return f"{reached} of {reached + waiting}"
+    here = sum(stage in passed(row["before"]) for row in rows)
+    here += sum(row["before"]["stage"] == stage and not is_alive(row) for row in rows)
+    waiting = sum(is_alive(row) and stage not in passed(row["before"]) for row in rows)
+    return f"{here} of {here + waiting}"
+
+
+def _sessions(results: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
+    """Commits and coverage maps of the outcomes; the last outcome of each mutant counts."""
+    numbers = Counter(row.get("after", row["before"]).get("session") for row in rows)
+    lines = [f"The last outcomes, by commit and by coverage map (which checks and tests execute which lines): "
+             f"{numbers.pop(None, 0)} were recorded before outcomes named them"]  # fmt: skip
+    for number, count in sorted(numbers.items()):
+        made = results["sessions"][number]
+        of_map = f"the map {made['map']} of {made['map_commit']}" if "map" in made else "tests by name, without a map"
+        lines.append(f"{count} at {made['commit']}, {of_map}")
+    return textwrap.fill("; ".join(lines) + ".", 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _table(results: dict[str, Any], rows: Sequence[dict[str, Any]], said: dict[str, tuple[str, str]]) -> str:
@@ -129,8 +160,10 @@ def _table(results: dict[str, Any], rows: Sequence[dict[str, Any]], said: dict[s
 def _columns(row: dict[str, Any], said: dict[str, tuple[str, str]]) -> list[str]:
     if not is_alive(row):
         return ["sample", "tests" if row["before"].get("by", "").startswith("tests") else "contract"]
-    if row.get("after", {}).get("outcome") in ("killed", "timeout"):
+    if is_found(row):
         return ["sample", "survived", "now"]
+    if row["index"] is None:
+        return ["sample", "survived", "gone"]
     verdict = said.get(row["id"], ("open", ""))[0]
     return ["sample", "survived", verdict if verdict in VERDICTS else "open"]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 from mutation.operators import Mutant, mutants
@@ -18,6 +21,20 @@ def target_files() -> list[Path]:
     """The mutated files: encodings, their kernels, attention, positions and frequencies."""
     walked = [*sorted((PACKAGE / "schemes").glob("*.py")), *sorted((PACKAGE / "kernels").glob("*.py"))]
     return walked + [PACKAGE / f"{name}.py" for name in ("attention", "positions", "frequencies")]
+
+
+def digests(files: Iterable[str] | None = None) -> dict[str, str]:
+    """Digests of mutated files as they are now, by their path below ``src/posenc``; of all of them by default."""
+    names = [path.relative_to(PACKAGE).as_posix() for path in target_files()] if files is None else files
+    return {name: hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest()[:12] for name in sorted({*names})}
+
+
+def commit() -> str:
+    """Short name of the commit that is checked out; "unknown" where git cannot say it."""
+    called = subprocess.run(
+        ["git", "rev-parse", "--short=12", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return called.stdout.strip() or "unknown"
 
 
 def all_mutants() -> list[Mutant]:

@@ -40,6 +40,19 @@ def every_example_differs_from_the_others(case: Case) -> None:
         require(not _same_effects(does, mine), f"has the effect of {other}: one of their options has no effect.")
 
 
+def a_list_may_stand_for_a_tuple(case: Case) -> None:
+    """Options that are tuples may be lists, as JSON has them: the effect is the same, and a state loads."""
+    if case.instance is not None or not any(isinstance(value, tuple) for value in case.options.values()):
+        return
+    as_lists = Case(case.kind, {name: _lists(value) for name, value in case.options.items()})
+    require(_same_effects(_fingerprint(case), _fingerprint(as_lists)), "has another effect if its options are lists.")
+    as_lists.make().load_state_dict(case.make().state_dict())  # it raises where the list itself is kept as a convention
+
+
+def _lists(value: object) -> object:
+    return [_lists(each) for each in value] if isinstance(value, tuple) else value
+
+
 def _same_effects(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(largest_difference(one[name], other[name]) <= TOLERANCE for name in other)
 

@@ -77,7 +77,10 @@ def no_token_and_one_token_work(case: Case) -> None:
 
 
 def tokens_without_a_place_are_neutral(case: Case) -> None:
-    """Tokens without a position have zero rows, identity maps and no bias, and their coordinates have no effect."""
+    """Tokens without a position have zero rows, identity maps and no bias, and their coordinates have no effect.
+
+    A factor that is the same at all positions may also apply to them, such as one temperature for all queries.
+    """
     scheme, pos = case.make(), case.positions()
     if "mix" in scheme.claims.sites:
         _a_class_token_stays_out(case, scheme, pos)
@@ -86,11 +89,13 @@ def tokens_without_a_place_are_neutral(case: Case) -> None:
     marked = dataclasses.replace(pos, placed=placed)
     elsewhere = dataclasses.replace(marked, coords=torch.where(placed[:, None], pos.coords, pos.coords.flip(0)))
     where = scheme.prepare(marked)
-    q, _, _ = case.qkv(scheme)
+    q, everywhere = case.qkv(scheme)[0], [scheme.prepare(p) for p in (pos, case.positions(seed=1))]
     for site in ("q", "k", "v", "o"):
-        moved = scheme.transform(q, where, site)
-        if moved.shape == q.shape and scheme.claims.isometric:
-            worst = largest_difference(moved[:, :, ~placed], q[:, :, ~placed])
+        moved, here, there = (scheme.transform(q, at, site) for at in (where, *everywhere))
+        if moved.shape == q.shape:
+            factors = torch.stack([t.norm(dim=-1) / q.norm(dim=-1) for t in (here, there)]).detach()
+            factor = float(factors.mean()) if float(factors.max() - factors.min()) <= EXACT else 1.0
+            worst = min(largest_difference(moved[:, :, ~placed], each * q[:, :, ~placed]) for each in (1.0, factor))
             require(worst <= EXACT, f"a token without a position is mapped at {site}: it changed by {worst:.1e}.")
     if "embed" in scheme.claims.sites:
         size = float(scheme.embed(where)[~placed].detach().abs().max())

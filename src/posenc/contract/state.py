@@ -113,6 +113,8 @@ def draws_are_counted(case: Case) -> None:
     scheme = case.make(held=False)
     if not counters(scheme):
         return
+    whole = not any(count.is_floating_point() for count in counters(scheme))
+    require(whole, "counts its draws in floating point, which .to(torch.bfloat16) rounds: count in torch.int64.")
     state = {name: value.clone() for name, value in scheme.state_dict().items()}
     first, second = _detached(case, scheme), _detached(case, scheme)
     require(

@@ -14,6 +14,7 @@ Conventions, which differ between libraries:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -83,8 +84,8 @@ class AxialRoPE(Scheme):
         axes: int = 2,
         *,
         base: float = 100.0,
-        bands: tuple[int, ...] | None = None,
-        order: tuple[int, ...] | None = None,
+        bands: Sequence[int] | None = None,
+        order: Sequence[int] | None = None,
         pairing: Pairing = "interleaved",
     ) -> None:
         super().__init__()
@@ -102,10 +103,10 @@ class AxialRoPE(Scheme):
                 + (f"Say how many each gets, as bands={own}, or use " if fewest else "Use ")
                 + f"head_dim={2 * axes * (fewest + 1)}."
             )
-        bands = (head_dim // 2 // axes,) * axes if bands is None else bands
+        bands = (head_dim // 2 // axes,) * axes if bands is None else tuple(bands)
         if len(bands) != axes or sum(bands) != head_dim // 2 or min(bands) < 1:
             raise ValueError(f"`bands` share {head_dim // 2} pairs among {axes} axes, each at least 1; got {bands}.")
-        order = tuple(range(axes)) if order is None else order
+        order = tuple(range(axes)) if order is None else tuple(order)
         if sorted(order) != list(range(axes)):
             raise ValueError(f"`order` names each of {axes} axes once, as {tuple(range(axes))}; got {order}.")
         if pairing not in PAIRINGS:
