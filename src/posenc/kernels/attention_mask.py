@@ -13,7 +13,7 @@ import dataclasses
 import torch
 from torch import Tensor
 
-from posenc.positions import readable
+from posenc.positions import Positions, readable
 
 LOWEST_ADDED = -1e4
 """Added values up to this one exclude a key, as -inf does."""
