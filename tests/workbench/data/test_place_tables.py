@@ -53,6 +53,13 @@ def test_coordinates_are_found_by_name_and_their_kind_is_said(tmp_path: Path) ->
         assert f"Found by name: {', '.join(order)}" in found.left_out[0]
 
 
+def test_a_code_for_a_missing_value_is_said_for_features_and_target(tmp_path: Path) -> None:
+    codes = np.where(np.arange(ROWS) % 20 == 0, -999, np.arange(ROWS))
+    found = places(houses(tmp_path / "a.csv", rooms=codes, price=codes + 0.0))
+    said = [note for note in found.left_out if "is -999 in 3 rows, and from 1 to 59 in all others" in note]
+    assert [note.partition(" ")[0] for note in said] == ["price", "rooms"]
+
+
 def test_stated_columns_in_either_order_and_a_stated_kind(tmp_path: Path) -> None:
     path = houses(tmp_path / "a.csv")
     swapped = places(path, coordinates="latitude,longitude")

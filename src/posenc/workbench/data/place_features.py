@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.place_coordinates import listed
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import MISSING, is_number, read_times
@@ -103,7 +104,7 @@ def read_features(cells: Cells, options: ReadingOptions, used: Sequence[str], ro
         tuple(numeric),
         np.stack([*codes.values()], 1) if codes else np.zeros((len(rows), 0), np.int64),
         tuple(categories),
-        tuple(notes),
+        (*notes, *code_sentences(numeric, "rows")),
     )
 
 

@@ -155,9 +155,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         named = np.array(cells.column(special["groups"]))[rows]
         groups = np.unique(named, return_inverse=True)[1].astype(np.int64)
     coords = found.values[rows]
-    numbers = dict(zip(features.numeric_names, features.numeric.T, strict=False))
-    numbers |= {} if classes else {target: targets}
-    notes += [*more, *features.notes, *code_sentences(numbers, "rows"), *shared_places(coords)]
+    notes += [*more, *features.notes, *shared_places(coords)]
     stated = _stated(found, target, features, options) | special
     return PlaceTable(
         cells.form, found.geometry, found.names, coords, features.numeric, features.numeric_names, features.codes,
@@ -236,7 +234,7 @@ def _targets(
         values = numbers_of(cells, name, "target")[rows]
         if np.ptp(values) == 0:
             raise UserFileError(f"{cells.path}: the target {name} is {values[0]:g} in all rows. Name another column.")
-        return values, (), _cut_targets(name, values)
+        return values, (), [*code_sentences({name: values}, "rows"), *_cut_targets(name, values)]
     if len(held) > MOST_CLASSES:
         raise UserFileError(
             f"{cells.path}: the target {name} has {len(held):,} different texts, and there may be {MOST_CLASSES} "
