@@ -170,3 +170,25 @@ def test_an_origin_without_a_zone_is_refused_for_stamps_without_zones(stamps):
 def test_an_origin_of_numbers_is_a_number():
     with pytest.raises(ValueError, match=r"these stamps are numbers, so their origin is a number.*got '2024-03-01'"):
         times([1.0, 2.0], origin="2024-03-01")
+
+
+def test_an_iterator_is_read_once():
+    assert times(stamp for stamp in ["2024-01-01", "2024-01-02"]).coords.shape == (2, 1)
+    assert times(iter([1.0, 2.0, 3.0]), unit="day").coords[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.bare
+@pytest.mark.parametrize("origin", [pandas.NaT, 0, ["2024-01-01"]])
+def test_an_origin_that_is_no_time_is_named(origin):
+    with pytest.raises(ValueError, match=r"the origin .* is not a time like the stamps\. Pass one time"):
+        times(["2024-01-01"], origin=origin)
+
+
+@pytest.mark.bare
+def test_periods_and_spans_of_another_type_are_one_sentence():
+    with pytest.raises(ValueError, match=r"named one by one, as periods\('day', 'week'"):
+        periods(["day", "week"])
+    with pytest.raises(ValueError, match=r"whole number of harmonics; got 'day' and harmonics=1\.5"):
+        periods("day", harmonics=1.5)
+    with pytest.raises(ValueError, match=r"two numbers in units of the positions; got shortest='day'"):
+        from_span(3, shortest="day", longest=9.0)

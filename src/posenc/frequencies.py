@@ -526,6 +526,11 @@ def periods(*names: Period | float, unit: Period | float = "second", harmonics: 
         >>> periods("day", "week", unit="day")
         tensor([6.2832, 0.8976], dtype=torch.float64)
     """
+    if any(isinstance(name, list | tuple) for name in names) or not isinstance(harmonics, int):
+        raise ValueError(
+            "periods are named one by one, as periods('day', 'week', unit='day', harmonics=2), with a whole number of "
+            f"harmonics; got {', '.join(map(repr, names))} and harmonics={harmonics!r}."
+        )
     if not names or harmonics < 1:
         raise ValueError(
             f"periods are named, as periods('day', 'week', unit='day'), with harmonics >= 1; got {len(names)} periods "
@@ -566,6 +571,11 @@ def from_span(count: int, *, shortest: float, longest: float) -> Float64[Tensor,
         >>> from_span(3, shortest=1.0, longest=100.0)
         tensor([6.2832, 0.6283, 0.0628], dtype=torch.float64)
     """
+    if isinstance(shortest, str) or isinstance(longest, str):
+        raise ValueError(
+            f"the span is two numbers in units of the positions; got {shortest=}, {longest=}. For a day in hours "
+            "write 24."
+        )
     if count < 2 or not 0 < shortest < longest < math.inf:
         raise ValueError(
             "frequencies from a span are at least 2, with 0 < shortest < longest; got "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
@@ -52,8 +52,9 @@ def times(
 
     Raises:
         ValueError: If a time is missing (NaT, NaN), is a duration, cannot be read, or has no zone while others have
-            one; if ``zone`` is given and neither the stamps nor ``origin`` state theirs; if numbers are float32 and
-            too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is given with numbers.
+            one; if ``zone`` and ``origin`` are given, and neither the stamps nor the origin state their zones; if
+            numbers are float32 and too large for it; if ``unit`` or ``zone`` is unknown; or if ``zone`` is given with
+            numbers.
 
     Example:
         >>> from posenc import times
@@ -62,6 +63,7 @@ def times(
     """
     if unit not in LENGTHS:
         raise ValueError(f"times are counted in units of {', '.join(map(repr, get_args(Period)))}; got {unit!r}.")
+    stamps = list(stamps) if isinstance(stamps, Iterator) else stamps  # an iterator can be read once
     numbers = _numbers(stamps)
     if numbers is not None:
         if zone is not None:
@@ -72,7 +74,7 @@ def times(
         start = _number_of(origin)
         return Positions((numbers - start)[..., None])
     nanoseconds = _nanoseconds(stamps)
-    start = 0 if origin is None else int(_nanoseconds([origin])[0])
+    start = 0 if origin is None else _nanoseconds_of_origin(origin)
     if zone is not None:
         place = _zone(zone)
         if origin is not None and _without_zone(origin) and _without_zones(stamps):
@@ -122,6 +124,13 @@ def _number_of(origin: Any) -> float:
             f"these stamps are numbers, so their origin is a number of the same unit; got {origin!r}. Pass times as "
             "stamps, or a number."
         ) from error
+
+
+def _nanoseconds_of_origin(origin: Any) -> int:
+    try:
+        return int(_nanoseconds([origin])[0])
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"the origin {origin!r} is not a time like the stamps. Pass one time: {error}") from None
 
 
 def _without_zone(origin: Any) -> bool:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from posenc.adapt.compatibility import refuse_sites
-from posenc.graph_data.builders import graph
+from posenc.graph_data.builders import graphs
+from posenc.graph_data.edges import as_graph
 from posenc.scheme import Scheme
 
 
@@ -65,9 +66,10 @@ class AddNodeEncoding:
         """
         view, ties = self.scheme.graph_view, "whole" if self.scheme.graph_reads else "warn"
         assert view is not None
-        pos = graph(data, view=view, axes=self.scheme.claims.axes, ties=ties)
+        pos = graphs([as_graph(data)], view=view, axes=self.scheme.claims.axes, ties=ties)
         data = copy.copy(data)
-        setattr(data, self.name, pos.coords if self.coordinates else self.scheme.embed(self.scheme.prepare(pos)))
+        rows = pos.coords if self.coordinates else self.scheme.embed(self.scheme.prepare(pos))
+        setattr(data, self.name, rows[0])
         return data
 
     def __repr__(self) -> str:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 NONE_FINISHED = "The store has no finished run of that study and preset."
 OWN_DATA_NOTE = (
-    "Intervals of this table are over seeds alone. A page of your own data (posenc report) also counts the held-out "
-    "items, so its intervals are wider."
+    "Intervals of this table are over seeds alone. Pages of your own data (posenc report) also count the held-out "
+    "items, where each seed has others or the score is an accuracy. Their intervals are wider there."
 )
 MOST_COLUMNS = 4
 """Largest number of metrics that a table shows as columns; more metrics stand in one line each."""

@@ -126,6 +126,7 @@ def graphs(
     wanted = _axes(view, axes, ties)
     many = []
     sources = getattr(sources, "to_data_list", lambda: sources)()
+    _refuse_one_graph(sources)
     for number, source in enumerate(sources):
         try:
             many.append(as_graph(source, layout=layout))
@@ -136,11 +137,22 @@ def graphs(
     return _positions(many, view, wanted, ties, batched=True)
 
 
+def _refuse_one_graph(sources: Any) -> None:
+    """Raise ValueError for one graph in place of several."""
+    first = next(iter(sources), None) if isinstance(sources, list | tuple) else None
+    pairs = isinstance(first, list | tuple) and len(first) == 2 and all(isinstance(each, int) for each in first)
+    if pairs or hasattr(sources, "edge_index") or hasattr(sources, "adj") or hasattr(sources, "tocoo"):
+        what = "pairs of node numbers are" if pairs else f"a {type(sources).__name__} is"
+        raise ValueError(f"{what} one graph, and a batch is a list of graphs. Write graphs([one]), or graph(one).")
+
+
 def _axes(view: View, axes: int | None, ties: Ties) -> int:
     if view not in AXES:
         raise ValueError(f"the views of a graph are {', '.join(map(repr, AXES))}; got {view!r}.")
     if ties not in get_args(Ties):
         raise ValueError(f"equal eigenvalues are treated as 'warn', 'keep' or 'whole'; got ties={ties!r}.")
+    if axes is not None and not isinstance(axes, int):
+        raise ValueError(f"axes is a whole number; got axes={axes!r}. Write axes=4.")
     if axes is not None and axes < 1:
         what = {"eigenvectors": "eigenvectors", "walks": "steps of the walk"}.get(view, "axes")
         raise ValueError(f"the view {view!r} has axes as many as {what}, at least one; got axes={axes}.")

@@ -59,6 +59,11 @@ class Graph:
     edge_attr: Shaped[Tensor, "E ..."] | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.edge_index, Tensor):
+            raise ValueError(
+                f"edge_index is a tensor (2, E); got {type(self.edge_index).__name__}. Write as_graph(pairs), or "
+                "torch.as_tensor(edge_index)."
+            )
         edges = _node_numbers(self.edge_index)
         if edges.dim() != 2 or edges.shape[0] != 2:
             raise ValueError(
@@ -261,7 +266,10 @@ def _node_numbers(edges: Tensor) -> Tensor:
     if edges.numel() == 0:
         return edges.long()
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
-        raise ValueError(f"node numbers are integers; got {edges.dtype}. Write edges.long().")
+        raise ValueError(
+            f"node numbers are integers; got {edges.dtype}. Convert whole numbers by edges.long() or "
+            "edges.astype('int64'). For an adjacency matrix write scipy.sparse.csr_array(matrix)."
+        )
     return edges.long()
 
 
@@ -276,6 +284,14 @@ def _count_nodes(edges: Tensor, nodes: int | None) -> int:
         raise ValueError(
             f"{named} the node {high}, and nodes are numbered from 0 without gaps. Number "
             f"them so: edges = torch.unique(torch.as_tensor(edges), return_inverse=True)[1].{stated}"
+        )
+    if low > 0 and nodes is None:
+        no_edge = "node 0 has no edge, and is" if low == 1 else f"nodes 0 to {low - 1} have no edge, and are"
+        warnings.warn(
+            f"nodes are numbered from 0: {no_edge} counted too. If the first node is {low}, subtract {low} from all "
+            f"numbers; if not, write nodes={count}.",
+            UserWarning,
+            stacklevel=4,
         )
     if low < 0 or high >= count or count > MOST_NODES:
         raise ValueError(

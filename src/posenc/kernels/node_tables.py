@@ -103,6 +103,19 @@ def require_nodes_of_the_graph(pos: Positions, name: str) -> None:
         )
 
 
+def refuse_another_graph(pos: Positions, lengths: Tensor, name: str) -> None:
+    """Raise ValueError for positions whose graph has other shortest-path lengths than those of a scheme."""
+    table = None if pos.graph is None else pos.graph.hops
+    if table is None or not readable(table):
+        return
+    if table.shape == lengths.shape and torch.equal(table.to(lengths.device), lengths):
+        return
+    raise ValueError(
+        f"this {name} has the edges of one graph, and these positions are of another graph or of several. Leave "
+        "`edges` out: it then reads the graphs of the positions."
+    )
+
+
 def require_types_of_edges(pos: Positions, count: int, name: str) -> None:
     """Raise ValueError if the graphs have no types of edges, or one from ``count`` on."""
     found = None if pos.graph is None else pos.graph.edge_types

@@ -60,8 +60,8 @@ class FourierFeatures(Scheme):
 
     Raises:
         ValueError: If ``dim`` is odd or does not suit ``directions``, ``axes`` is less than 1, ``directions`` is
-            unknown, ``sigma`` is not positive and finite, ``amplitudes`` are not L finite numbers, or all frequencies
-            are equal.
+            unknown, ``sigma`` is not positive and finite, ``amplitudes`` are not L finite numbers, or ``sigma`` makes
+            the frequencies of all directions equal.
 
     Example:
         >>> from posenc import FourierFeatures, grid

@@ -199,3 +199,29 @@ def test_a_folder_of_a_million_edges(tmp_path: Path) -> None:
     changes = {"node_labels": None, "node_attributes": None, "graph_labels": "1\n", "A": text}
     graphs = read(tu(tmp_path / "X", graph_indicator="1\n" * count, **changes), "graphs", ReadingOptions())
     assert graphs.edges.shape[1] > 900_000 * 0.6
+
+
+def test_data_of_which_some_lack_features_or_an_answer_are_refused(tmp_path: Path) -> None:
+    edge_index = torch.tensor([[0, 1], [1, 0]])
+    data = [SimpleNamespace(edge_index=edge_index, num_nodes=2, x=torch.eye(2), y=0.5) for _ in range(3)]
+    data[1].x = None
+    with pytest.raises(ValueError, match=r"1 of 3 graphs have no `x`, first graph 1 of the list"):
+        write_tu_folder(tmp_path / "a", data)
+    data[1].x, data[2].y = torch.eye(2), float("nan")
+    with pytest.raises(ValueError, match=r"graph 2 of the list has the answer nan\. Give finite numbers"):
+        write_tu_folder(tmp_path / "b", data)
+
+
+def test_a_folder_with_two_data_sets_names_them(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "X")
+    (folder / "Y_A.txt").write_text("1, 2\n")
+    with pytest.raises(UserFileError, match=r"has the files of 2 data sets: X, Y\. Give each a folder"):
+        read(folder, "graphs", ReadingOptions())
+
+
+def test_values_of_nodes_in_the_place_of_classes_are_refused(tmp_path: Path) -> None:
+    edges = "".join(f"n{at},n{at + 1}\n" for at in range(19))
+    nodes = "".join(f"n{at},{at / 7:.3f}\n" for at in range(20))
+    path, options = tables(tmp_path, f"source,target\n{edges}", f"node,label\n{nodes}")
+    with pytest.raises(UserFileError, match=r"has 20 different classes for 20 nodes, as values to predict have"):
+        read(path, "graphs", options)

@@ -102,7 +102,18 @@ def test_a_number_within_the_range_of_a_column_is_no_code(values: list[float]) -
     assert not list(code_sentences({"y": np.array(values, np.float64)}))
 
 
+def test_a_number_of_each_row_is_no_name_of_a_series(tmp_path: Path) -> None:
+    lines = "".join(f"{100 + day},2024-01-{day:02},{day % 3}\n" for day in range(1, 9))
+    made = table(tmp_path, f"id,date,y\n{lines}")
+    assert [each.name for each in made.series] == ["y"]
+    assert "Not read: the column id." in made.left_out
+
+
 FAULTS = {
+    "one cell": (
+        "date,load\n2024-01-01,1\n2024-01-02,oops\n2024-01-03,3\n", {},
+        "line 3: 'oops' in the column load is not a number",
+    ),
     "clocks": (
         "date,y\n2024-10-27T01:30,1\n2024-10-27T02:30,2\n2024-10-27T02:30,3\n2024-10-27T03:30,4\n", {},
         r"another value\. .*If clocks were set back .* as 2024-10-27T02:30\+02:00 and then \+01:00\.",

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from posenc.cli import main
-from posenc.workbench import commands, runner, studies
+from posenc.workbench import commands, find_study, runner, studies
 from posenc.workbench.commands import run
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import points, shape_fit
@@ -26,6 +26,7 @@ from posenc.workbench.tasks import points as task
 from posenc.workbench.tasks.images import ImageSet, Splits
 from posenc.workbench.tasks.recordings import Recordings
 from posenc.workbench.training.config import Best, TrainingConfig
+from tiny_data import WRITERS
 
 pytestmark = [pytest.mark.bare, pytest.mark.usefixtures("in_this_process")]
 
@@ -362,3 +363,13 @@ def test_a_training_in_steps_has_no_item_twice_in_a_batch() -> None:
     best = Best(metric="accuracy", mode="max")
     few = own_data.training_in_steps(training, 350, best, {}, items=20)
     assert (few.epochs, few.batch, few.evaluate_every, few.best) == (350, 20, 35, best)
+
+
+@pytest.mark.parametrize(
+    ("study", "file", "name"), [("series", "readings.csv", "readings"), ("graphs", "molecules", "train")]
+)
+def test_settings_of_generated_data_are_refused_on_own_data(study: str, file: str, name: str, tmp_path: Path) -> None:
+    WRITERS[file](tmp_path / file)
+    request = studies.Request(preset="quick", source=tmp_path / file, seeds=(0,), changes={name: 20})
+    with pytest.raises(ValueError, match=rf"--set {name} is a setting of generated data, and yours are read whole"):
+        find_study(study).plan(request, Store(tmp_path / "runs"))

@@ -74,7 +74,7 @@ def test_equal_encodings_are_one_variant(schemes: tuple[str, ...], tmp_path: Pat
 def test_what_differs_from_the_named_variant_is_printed(tmp_path: Path) -> None:
     store, wanted = Store(tmp_path), request("rope", "RoPE(pairing='half')", "RoPE()", "Learned(sigma=3.0)", "ALiBi")
     lines = STUDY.announce(wanted, store, STUDY.plan(wanted, store))
-    assert "RoPE(pairing='half') differs from rope in: pairing 'half' instead of the default." in lines
+    assert "RoPE(pairing='half') differs from rope in: pairing 'half', which is not stated there." in lines
     assert "RoPE() is the same model as rope." in lines
     assert any(line.startswith("Learned(sigma=3.0) differs from learned-") for line in lines)
     assert not any(line.startswith(("rope ", "ALiBi ")) for line in lines)

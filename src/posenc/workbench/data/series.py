@@ -19,7 +19,7 @@ from posenc.frequencies import LENGTHS
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.series_times import read_times
+from posenc.workbench.data.series_times import is_number, read_times
 from posenc.workbench.data.table_cells import (
     TIME_NAMES,
     Cells,
@@ -180,7 +180,9 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         )
     series = by_name([name for name in ID_NAMES if lower.get(name) != time]) if options.id is None else ""
     series = series if options.id is None else cells.stated("id", options.id)
-    others = [name for name in names if name not in (time, series)]
+    number = series if options.id is None and series and _is_row_number(cells.column(series)) else ""
+    series = "" if number else series
+    others = [name for name in names if name not in (time, series, number)]
     if options.target is not None:
         whole = options.target in names
         asked = [options.target] if whole else [each.strip() for each in options.target.split(",")]
@@ -191,8 +193,17 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         usual = next((lower[name] for name in TARGET_NAMES if lower.get(name) in others), "")
         targets = [usual] if usual else [name for name in others if has_numbers(cells.column(name))]
     if not targets:
+        mostly = next((name for name in others if sum(map(is_number, cells.column(name))) > len(cells.lines) / 2), "")
+        if mostly:
+            numbers_of(cells, mostly, "target")  # raises for the first cell that is no number
         raise UserFileError(f"{path} has no column of numbers beside {time}. Name the values: --target NAME")
-    return Columns(time, series, tuple(dict.fromkeys(targets)), tuple(x for x in others if x not in targets))
+    not_read = tuple(name for name in names if name not in (time, series, *targets))
+    return Columns(time, series, tuple(dict.fromkeys(targets)), not_read)
+
+
+def _is_row_number(column: Sequence[str]) -> bool:
+    """True for a column that names each row by its own name, so that no two rows belong to one series."""
+    return len(column) > 1 and len(set(column)) == len(column)
 
 
 def span_phrase(series: Series) -> str:

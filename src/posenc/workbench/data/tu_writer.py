@@ -43,6 +43,10 @@ def write_tu_folder(folder: Path, graphs: Sequence[Any], answers: Sequence[Any] 
             f"{len(made)} graphs have {sum(each is not None for each in given)} answers. Give each graph one: "
             "write_tu_folder(folder, graphs, answers), or graphs with `y`."
         )
+    if bad := [at for at, each in enumerate(given) if not _is_class(each) and not _finite(each)]:
+        raise ValueError(
+            f"graph {bad[0]} of the list has the answer {given[bad[0]]}. Give finite numbers, or leave it out."
+        )
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds files already. Name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +60,13 @@ def write_tu_folder(folder: Path, graphs: Sequence[Any], answers: Sequence[Any] 
         "graph_indicator": [str(at) for at, size in enumerate(sizes, 1) for _ in range(size)],
         "graph_labels" if classes else "graph_attributes": [_line(each) for each in given],
     }
-    if all(each is not None for each in attributes):
+    lacking = [at for at, each in enumerate(attributes) if each is None]
+    if 0 < len(lacking) < len(made):
+        raise ValueError(
+            f"{len(lacking)} of {len(made)} graphs have no `x`, first graph {lacking[0]} of the list. Give all graphs "
+            "numbers of their nodes, or none."
+        )
+    if not lacking:
         files["node_attributes"] = [
             _line(row) for each in attributes for row in np.asarray(each).reshape(len(each), -1)
         ]
@@ -69,6 +79,10 @@ def _is_class(answer: Any) -> bool:
         return True
     values = np.asarray(answer)
     return values.size == 1 and values.dtype.kind in "iub"
+
+
+def _finite(answer: Any) -> bool:
+    return bool(np.isfinite(np.asarray(answer, dtype=np.float64)).all())
 
 
 def _line(answer: Any) -> str:

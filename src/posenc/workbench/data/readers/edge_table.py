@@ -32,6 +32,8 @@ PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names of the two columns of nodes."""
 LABEL_NAMES = ("label", "class", "target", "y")
 """Names of the column of classes, the first one first."""
+FEW_NODES = 10
+"""Nodes with a class up to which each may have a class of its own."""
 MEMORY_FACTOR = 40
 START_BYTES = 1 << 14
 Rows = Sequence[tuple[int, list[str]]]
@@ -106,6 +108,11 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
     place = {name: at for at, name in enumerate(nodes)}
     edges, of_edges = undirected(np.array([[place[name] for name in end] for end in ends], np.int64).T, len(nodes))
     found, class_names = numbered([each for each in classes if each])
+    if len(found) >= FEW_NODES and len(class_names) > len(found) / 2:
+        raise UserFileError(
+            f"{labels} has {len(class_names):,} different classes for {count_of(len(found), 'nodes')}, as values to "
+            "predict have. Give classes that several nodes share."
+        )
     answers = np.full(len(nodes), -1)
     answers[np.flatnonzero([bool(each) for each in classes])] = found
     if without := int((answers < 0).sum()):

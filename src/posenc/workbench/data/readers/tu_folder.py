@@ -34,8 +34,8 @@ WANTED = "a text file of a TU folder"
 
 def match(path: Path) -> str:
     """Match folders with a file that ends in _A.txt or _graph_indicator.txt."""
-    name = _name(path) if path.is_dir() else ""
-    return f"it has {name}{EDGES} or {name}{INDICATOR}" if name else ""
+    names = _names(path) if path.is_dir() else []
+    return f"it has {names[0]}{EDGES} or {names[0]}{INDICATOR}" if names else ""
 
 
 def files(path: Path, options: ReadingOptions) -> list[Path]:
@@ -99,9 +99,16 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
 
 
 def _name(path: Path) -> str:
-    """Name of the data set, which all its files begin with; "" for no or several data sets."""
-    found = {each.name.removesuffix(ending) for ending in (EDGES, INDICATOR) for each in path.glob(f"*{ending}")}
-    return next(iter(found)) if len(found) == 1 else ""
+    """Name of the data set, which all its files begin with; "" without one. Raises UserFileError for several."""
+    found = _names(path)
+    if len(found) > 1:
+        raise UserFileError(f"{path} has the files of {len(found)} data sets: {', '.join(found)}. Give each a folder.")
+    return found[0] if found else ""
+
+
+def _names(path: Path) -> list[str]:
+    """Names of the data sets of a folder."""
+    return sorted({each.name.removesuffix(ending) for ending in (EDGES, INDICATOR) for each in path.glob(f"*{ending}")})
 
 
 def _file(name: Path, ending: str) -> Path:

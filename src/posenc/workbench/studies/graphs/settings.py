@@ -22,7 +22,7 @@ from posenc.workbench.studies.graphs.presets import PRESETS, GraphsPreset
 from posenc.workbench.studies.graphs.stored_graphs import load_view, made_graphs, own_parts, plain_options, store_graphs
 from posenc.workbench.studies.graphs.variants import BASELINES, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
+from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings, refuse_generated
 from posenc.workbench.tasks import graphs as task
 from posenc.workbench.tasks.class_split import Parts
 from posenc.workbench.training.config import Best
@@ -134,6 +134,7 @@ def _refuse_sizes(preset: GraphsPreset) -> None:
 
 def _graphs(request: Request, store: Store, chosen: GraphsCondition, preset: GraphsPreset) -> GraphsOfRun:
     if request.source is not None and chosen.graphs not in MADE:
+        refuse_generated(request, ("train", "validation", "test", "sizes"))
         return _own_graphs(request, request.source, store)
     counts = {"train": preset.train, "validation": preset.validation, "test": preset.test}
     options: dict[str, Any] = {"made": chosen.graphs, **counts}

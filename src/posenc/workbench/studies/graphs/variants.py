@@ -67,7 +67,8 @@ MEANINGS = {
         f"{label}{WITH_MESSAGES}": f"{_ENCODED[label]}; attention to all nodes and messages along the edges"
         for label in COMBINED
     },
-    "degrees": "baseline: gradient boosting on counts of degrees and node labels",
+    "degrees": "baseline: gradient boosting on counts of degrees and node labels; for the nodes of one graph on their "
+    "degree, and the smallest, mean and largest degree of their neighbors",
     "wl": "baseline: gradient boosting on counts of the colors of the Weisfeiler-Lehman test",
 }
 """Variant to its encoding and the parts of its layers, for the table of names on a page."""

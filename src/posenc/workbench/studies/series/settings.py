@@ -23,7 +23,7 @@ from posenc.workbench.studies.series.presets import PRESETS, SeriesPreset
 from posenc.workbench.studies.series.stored_series import store_table
 from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
-from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings
+from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings, refuse_generated
 from posenc.workbench.tasks import series as task
 from posenc.workbench.training.config import Best
 
@@ -135,6 +135,7 @@ def _refuse_sizes(preset: SeriesPreset) -> None:
 
 def _series(request: Request, store: Store, chosen: SeriesCondition, preset: SeriesPreset) -> SeriesOfRun:
     if request.source is not None and chosen.series not in MADE:
+        refuse_generated(request, ("series", "readings"))
         return _of_table(request, request.source, store, preset)
     kind: task.Kind = "no periods" if chosen.series == "no periods" else "periods"
     made = task.made_series(kind, preset.series, preset.readings, MADE_SEED)

@@ -188,7 +188,9 @@ def compared(data: PageData, score: ComparedScore) -> ComparedVariants:
     sign = -1 if score.higher else 1
     order = sorted(full, key=lambda label: (sign * mean(list(full[label].values())), label))
     scores = {
-        label: Scores(full[label], _half(full, half, label, label in untrained), label in score.controls)
+        label: Scores(
+            full[label], _half(full, half, label, label in untrained), label in score.controls or label in untrained
+        )
         for label in order
     }
     scale = ScoreScale(

@@ -43,6 +43,21 @@ def own_plan(preset: Preset, request: Request) -> OwnDataPlan | None:
     return None if request.source is None else preset.own
 
 
+def refuse_generated(request: Request, names: Collection[str]) -> None:
+    """Check that a request on a user's data changes no setting of generated data, which would have no effect.
+
+    Args:
+        request: The request.
+        names: Settings of the generated data.
+
+    Raises:
+        ValueError: It changes one.
+    """
+    for name in request.changes or {}:
+        if name in names:
+            raise ValueError(f"--set {name} is a setting of generated data, and yours are read whole. Leave it out.")
+
+
 def parts_settings(
     split: Split, counts: Mapping[str, int], unit: str, untested: Collection[str] = ()
 ) -> dict[str, Any]:

@@ -55,9 +55,13 @@ class Pair:
 
     @property
     def size(self) -> str:
-        """The difference with its interval: "+0.12 [0.05, 0.19]"."""
+        """The difference with its interval: "+0.12 [0.05, 0.19]"; more digits where a bound would read as 0."""
         score, difference = self.variants.score, self.comparison.difference
-        return f"{signed_number(difference.mean, score.digits)}{score.ending} {interval(difference, score.digits)}"
+        digits, most = score.digits, score.digits + 3
+        bounds = (difference.low, difference.high) if difference.known else ()
+        while digits < most and any(each and float(f"{each:.{digits}f}") == 0 for each in bounds):
+            digits += 1
+        return f"{signed_number(difference.mean, digits)}{score.ending} {interval(difference, digits)}"
 
     @property
     def reason(self) -> str:

@@ -86,7 +86,10 @@ def _schemes(value: Any) -> Iterator[str]:
 
 
 def _differing(settings: Mapping[str, Any] | None, others: Mapping[str, Any]) -> list[str]:
-    """Phrases such as "head_dim 2 instead of 16". An option is named by its last word where that is enough."""
+    """Phrases such as "head_dim 2 instead of 16". An option is named by its last word where that is enough.
+
+    An option that one side does not state has its default, or a size of the model.
+    """
     ours, theirs = dict(_leaves(settings or {})), dict(_leaves(others))
     by_name = dict[str, list[str]]()
     for path in {**ours, **theirs}:
@@ -94,22 +97,22 @@ def _differing(settings: Mapping[str, Any] | None, others: Mapping[str, Any]) ->
             by_name.setdefault(path.rpartition(".")[2], []).append(path)
     phrases = []
     for name, paths in by_name.items():
-        stated = [[leaves[path] for path in paths if leaves.get(path) is not None] for leaves in (ours, theirs)]
-        if all(len(values) <= 1 for values in stated):  # one option, which may stand in two places of the settings
-            phrases.append(f"{name} {_text(stated[0])} instead of {_text(stated[1])}")
+        stated = [{_text(leaves[path]) for path in paths if leaves.get(path) is not None} for leaves in (ours, theirs)]
+        if all(len(texts) <= 1 for texts in stated):  # one option, which may stand in two places of the settings
+            phrases.append(_phrase(name, *("".join(texts) for texts in stated)))
         else:
-            pairs = [[[leaves[path]] if path in leaves else [] for leaves in (ours, theirs)] for path in paths]
-            phrases += [
-                f"{path} {_text(our)} instead of {_text(their)}"
-                for path, (our, their) in zip(paths, pairs, strict=True)
-            ]
+            texts = [[_text(leaves[path]) if path in leaves else "" for leaves in (ours, theirs)] for path in paths]
+            phrases += [_phrase(path, *both) for path, both in zip(paths, texts, strict=True)]
     return phrases
 
 
-def _text(values: Sequence[Any]) -> str:
-    if not values or values[0] is None:
-        return "the default"
-    value = values[0]
+def _phrase(name: str, ours: str, theirs: str) -> str:
+    if ours and theirs:
+        return f"{name} {ours} instead of {theirs}"
+    return f"{name} {ours}, which is not stated there" if ours else f"{name} not stated, there {theirs}"
+
+
+def _text(value: Any) -> str:
     return f"{len(value)} values" if isinstance(value, list) and len(value) > LISTED else value_text(value)
 
 
