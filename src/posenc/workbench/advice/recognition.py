@@ -36,7 +36,7 @@ def recognize(path: Path, study: str | None, target: str | None, labels: str | N
     Args:
         path: File or folder.
         study: Name of the study that the user states; None to find it.
-        target: Column to predict, if it is stated: a table is then one of places.
+        target: Column to predict, or coordinates, if they are stated: a table is then one of places.
         labels: Table of labels, if it is stated.
 
     Returns:
