@@ -73,6 +73,7 @@ ACCEPTED = {
     "released slopes of one head": lambda: released_slopes(1),
     "AxialRoPE of one pair": lambda: posenc.AxialRoPE(2, axes=1),
     "DAPE of one head on a scheme without heads": lambda: posenc.DAPE(posenc.KERPLELog(1), heads=1, hidden=1),
+    "Gaussian features that leave one axis fewer": lambda: posenc.FourierFeatures(6, 2),
     "GridDeep of one channel": lambda: posenc.GridDeep(1),
     "LogCPB of one hidden unit": lambda: posenc.LogCPB(2, (3, 3), hidden=1),
     "MixedRoPE on one axis": lambda: posenc.MixedRoPE(4, 1, axes=1),
