@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from posenc.attention import Choice, attend, attention, attention_weights, choose
 from posenc.contract.compiling import SchemeEffects
+from posenc.kernels.attention_mask import AttentionMask
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme
 from posenc.schemes.alibi import ALiBi
@@ -405,3 +406,12 @@ def test_flex_refuses_a_bias_without_a_score_mod():
     with pytest.raises(ValueError, match=r"Doubled has no FlexAttention form of its bias\. Use backend='auto'"):
         attention(q, k, v, scheme=Doubled(), q_pos=sequence(5), backend="flex")
     close(attention(q, k, v, scheme=Doubled(), q_pos=sequence(5)), plain(q, k, v, scale=2 / math.sqrt(4)))
+
+
+def test_a_rule_of_a_window_or_of_documents_is_not_plainly_causal():
+    key = torch.arange(5)
+    near = AttentionMask(5, 5, window=2)
+    expected = (key <= key[:, None]) & (key > key[:, None] - 2)
+    assert torch.equal(near.rows(torch.device("cpu")), expected)
+    rules = [AttentionMask(5, 5), near, AttentionMask(5, 5, document=key), AttentionMask(2, 5)]
+    assert [rule.triangular for rule in rules] == [True, False, False, False]

@@ -12,9 +12,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
 import mutants as command
-from mutation import execution, page
+from mutation import collected, execution, page
+from mutation.coverage_map import CoverageMap
 from mutation.operators import mutants, mutated
-from mutation.sample import sample
+from mutation.sample import PACKAGE, digests, sample
+
+from posenc import positions
 
 pytestmark = pytest.mark.bare
 
@@ -102,3 +105,31 @@ def test_what_went_through_all_stages_has_a_reason_and_the_page_is_up_to_date():
     through = [row["id"] for row in alive if len(page.passed(row["before"])) == command.STAGES]
     assert [name for name in through if name not in said] == []
     assert command.PAGE.read_text(encoding="utf-8") == page.page(results)
+
+
+def test_a_mutant_replaces_the_code_of_the_functions_that_are_imported():
+    path = PACKAGE / "positions.py"
+    found = mutants(path.read_text(encoding="utf-8"), "positions.py")
+    mutant = next(each for each in found if each.change == "length < 0 -> length >= 0")
+    code = positions.sequence.__code__
+    try:
+        collected.put(mutant, [positions.sequence])
+        with pytest.raises(ValueError, match="at least 0 tokens"):
+            positions.sequence(3)
+    finally:
+        positions.sequence.__code__ = code
+    assert positions.sequence(3).count == 3
+
+
+def test_a_map_of_other_code_says_which_files_have_changed():
+    now = digests()
+    covered = CoverageMap({"examples": {}, "tests": {}, "seconds": {}, "digests": {**now, "attention.py": "other"}})
+    assert covered.changed_files() == ["attention.py"]
+    assert covered.commit == "unknown"
+
+
+def test_outcomes_of_other_code_are_counted(capsys):
+    now = digests(["attention.py"])["attention.py"]
+    outcomes = [{"outcome": "killed", "code": now}, {"outcome": "killed", "code": "other"}, {"outcome": "killed"}]
+    command.warn_of_stale({"mutants": [{"file": "attention.py", "before": each} for each in outcomes]})
+    assert "1 outcomes are of files that have changed since (attention.py); 1 were recorded" in capsys.readouterr().out

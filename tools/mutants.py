@@ -154,6 +154,41 @@ def session(path: Path, seconds: float, field: str, only: Sequence[str], stages:
     collected.during(work) if TESTS in stages else work()
 
 
+def session_of_examples(path: Path, field: str, only: Sequence[str], examples: Sequence[str]) -> None:
+    """Test survivors with the contract on some examples, as ``"Shaw|0"``, and record those that are found."""
+    results = read(path)
+    current(results)
+    execution.preload()
+    number = session_number(results, None)
+
+    def test(mutant: Mutant) -> execution.Outcome:
+        work = execution.guarded(lambda: execution.contract(mutant, examples, late=False))
+        return execution.in_child(work, CONTRACT_SECONDS)
+
+    for n in chosen(results, only):
+        try_one(results, n, field, test, 1, number)
+        write(path, results)
+
+
+def chosen(results: dict[str, Any], only: Sequence[str]) -> list[int]:
+    """Numbers of the survivors whose identity contains one of the texts, or whose number is one of them."""
+    rows = enumerate(results["mutants"])
+    alive = [(n, row) for n, row in rows if is_alive(row) and not is_found(row) and row["index"] is not None]
+    return [n for n, row in alive if any(f"#{n}" == text or text in row["id"] for text in only)]
+
+
+def try_one(
+    results: dict[str, Any], n: int, field: str, work: Callable[[Mutant], execution.Outcome], stage: int, number: int
+) -> None:
+    """Test a survivor and record the outcome only if it is found."""
+    row = results["mutants"][n]
+    earlier = row.get(field)
+    record(results, n, field, work, stage, number)
+    if row[field]["outcome"] not in ("killed", "timeout"):
+        del row[field]
+        row.update({} if earlier is None else {field: earlier})
+
+
 def session_of_tests(path: Path, field: str, only: Sequence[str], paths: Sequence[str]) -> None:
     """Test survivors with some tests alone, and record those that are found; others may find the rest.
 
@@ -171,16 +206,10 @@ def session_of_tests(path: Path, field: str, only: Sequence[str], paths: Sequenc
         return execution.in_child(execution.guarded(lambda: collected.run(mutant, ids)), TEST_SECONDS)
 
     def work() -> None:
-        for n, row in enumerate(results["mutants"]):
-            alive = is_alive(row) and not is_found(row) and row["index"] is not None and row["id"] not in said
-            if not alive or not any(text in row["id"] for text in only):
-                continue
-            earlier = row.get(field)
-            record(results, n, field, test, TESTS, number)
-            if row[field]["outcome"] not in ("killed", "timeout"):
-                del row[field]
-                row.update({} if earlier is None else {field: earlier})
-            write(path, results)
+        for n in chosen(results, only):
+            if results["mutants"][n]["id"] not in said:
+                try_one(results, n, field, test, TESTS, number)
+                write(path, results)
 
     collected.during(work)
 
@@ -251,6 +280,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[""], help="only mutants whose identity contains such a text")
     parser.add_argument("--tests", nargs="+", default=[], help="only these files of tests, or tests with --again")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
+    parser.add_argument("--examples", nargs="+", default=[], help='only the contract on these examples, as "Shaw|0"')
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
     args = parser.parse_args()
@@ -260,6 +290,8 @@ def main() -> None:
         results = read(args.out)
         warn_of_stale(results)
         PAGE.write_text(page(results), encoding="utf-8")
+    elif args.examples:
+        session_of_examples(args.out, "after" if args.again else "before", args.only, args.examples)
     elif args.tests:
         session_of_tests(args.out, "after" if args.again else "before", args.only, args.tests)
     else:

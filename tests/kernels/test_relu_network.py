@@ -72,6 +72,16 @@ def test_every_derivative(monkeypatch):
     torch.testing.assert_close(each, relu_network.plain(*given))
 
 
+def test_parts_have_a_second_derivative(monkeypatch):
+    monkeypatch.setattr(relu_network, "CHUNK_CPU", 3 * HIDDEN)
+    given = (NUMBERS["samples"].clone().requires_grad_(), *layer())
+    second = []
+    for network in (relu_network.relu_network, relu_network.plain):
+        first = torch.autograd.grad(network(*given).square().sum(), given, create_graph=True)
+        second.append(torch.autograd.grad(sum(g.square().sum() for g in first), given))
+    torch.testing.assert_close(second[0], second[1])
+
+
 class Largest(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()

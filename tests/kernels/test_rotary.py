@@ -93,6 +93,17 @@ def test_parts_have_every_derivative(monkeypatch, pairing):
     assert torch.autograd.gradcheck(lambda x, t: rotate(x, Rotation(t, pairing)), (x, trained))
 
 
+@pytest.mark.parametrize("pairing", PAIRINGS)
+def test_trained_angles_get_a_gradient_from_a_long_sequence(monkeypatch, pairing):
+    """Parts compute no gradient of the table, so they are not taken where it wants one."""
+    monkeypatch.setattr(rotary, "SEVERAL", 1)
+    x, trained = draw(B, H, N, D + 1)[..., 1:], table((N,), pairing).cos_sin.requires_grad_()
+    by = Rotation(trained, pairing)
+    found, wanted = (torch.autograd.grad(y.square().sum() + y.sum(), trained)[0]
+                     for y in (rotate(x, by), oracle(x, by, back=False)))  # fmt: skip
+    torch.testing.assert_close(found, wanted)
+
+
 @pytest.mark.parametrize(("pairing", "dtype"), [("half", torch.float32), ("interleaved", torch.bfloat16)])
 def test_long_sequences_are_turned_in_parts_unasked(monkeypatch, pairing, dtype):
     """And so is their gradient; short ones, and what is one complex product, are not."""

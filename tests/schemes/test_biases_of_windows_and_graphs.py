@@ -150,6 +150,11 @@ def test_graph_distance_by_hand():
     assert set(scheme.state_dict()) == {"table"}
 
 
+def test_graph_distance_is_translation_invariant_on_a_path_and_on_a_ring_alone():
+    path, ring, star = [(0, 1), (1, 2), (2, 3)], [(0, 1), (1, 2), (2, 3), (3, 0)], [(0, 1), (0, 2), (0, 3)]
+    assert [GraphDistance(2, edges).claims.translation for edges in (path, ring, star)] == ["exact", "exact", "none"]
+
+
 def test_two_graphs_in_one_batch_are_one_union():
     scheme = GraphDistance(1, [(0, 1), (1, 2), (3, 4)])
     pos = Positions(torch.tensor([[[0], [2]], [[4], [3]]]), torch.tensor([[True, True], [True, True]]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -61,6 +62,7 @@ REFUSED = {
         lambda: posenc.XPos(8, extent=10_000, scale_base=1249.0),
     ),
     "amplitudes of no direction": ("count >= 1", lambda: wave_vectors.power_law(0, 1.0)),
+    "a sequence of two and a half tokens": ("a number of tokens or a tensor", lambda: posenc.sequence(2.5)),
     "a box of four values": ("a tuple of these values", lambda: make_domain((0, 1, "clamp", "wrap"), 1)),
     "a box that ends where it begins": ("low < high", lambda: make_domain((1, 1), 1)),
     "an infinite box": ("low < high", lambda: make_domain((0, math.inf), 1)),
@@ -71,6 +73,7 @@ ACCEPTED = {
     "released slopes of one head": lambda: released_slopes(1),
     "AxialRoPE of one pair": lambda: posenc.AxialRoPE(2, axes=1),
     "DAPE of one head on a scheme without heads": lambda: posenc.DAPE(posenc.KERPLELog(1), heads=1, hidden=1),
+    "Gaussian features that leave one axis fewer": lambda: posenc.FourierFeatures(6, 2),
     "GridDeep of one channel": lambda: posenc.GridDeep(1),
     "LogCPB of one hidden unit": lambda: posenc.LogCPB(2, (3, 3), hidden=1),
     "MixedRoPE on one axis": lambda: posenc.MixedRoPE(4, 1, axes=1),
@@ -80,6 +83,7 @@ ACCEPTED = {
     "T5Bias that ends one later": lambda: posenc.T5Bias(2, buckets=32, max_distance=9),
     "2^30 vertices of tiny-cuda-nn": lambda: grid_levels.tcnn_growth(2, 2.0, 30),
     "XPos that stays inside float16": lambda: posenc.XPos(8, extent=10_000, scale_base=1250.0),
+    "a sequence of NumPy's number of tokens": lambda: posenc.sequence(np.int64(3)),
     "a box of three values": lambda: make_domain((0, 1, "clamp"), 1),
 }
 

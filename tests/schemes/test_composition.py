@@ -16,6 +16,7 @@ from posenc.positions import Positions, grid, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
+from posenc.schemes.cope import CoPE
 from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.grid_rotate import GridRotate
 from posenc.schemes.laplacian import Laplacian
@@ -28,6 +29,7 @@ from posenc.schemes.rope import RoPE
 from posenc.schemes.scaled import Scaled
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
 from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
@@ -332,3 +334,11 @@ def test_one_scheme_in_place_of_a_list_is_a_sentence(kind: type[Sum] | type[Conc
     part: Any = RoPE(8)
     with pytest.raises(ValueError, match="takes its schemes as one list; got one scheme"):
         kind(part)
+
+
+def test_a_sum_has_a_form_for_flex_attention_where_all_parts_have_one():
+    pos, q = sequence(5), torch.randn(1, 2, 5, 4, generator=torch.Generator().manual_seed(0))
+    for other, has_form in ((SlidingWindow(2), True), (CoPE(4, 8), False)):
+        whole = Sum([ALiBi(2), other])
+        where = whole.prepare(pos)
+        assert (whole.score_mod(q, None, whole.relate(where, where)) is not None) == has_form

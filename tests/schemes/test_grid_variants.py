@@ -385,3 +385,12 @@ def test_frequencies_are_a_list_or_a_schedule_in_code_and_in_text(scheme):
     scaled = scheme_text.build(scheme_text.parse(text), {"head_dim": 12})
     lengths = 2 * math.pi / scaled.waves.reshape(-1, scaled.waves.shape[-1]).norm(dim=-1)
     np.testing.assert_allclose(sorted(set(lengths.round(decimals=6).tolist())), [2.0, 3.0, 4.5, 6.75], atol=1e-6)
+
+
+@pytest.mark.parametrize("independent_waves", [False, True])
+def test_complex_maps_leave_the_products_of_tokens_without_a_position(independent_waves):
+    scheme = GridComplex(12, independent_waves=independent_waves)
+    where = scheme.prepare(Positions(torch.zeros(3, 2), torch.zeros(3, dtype=torch.bool)))
+    q, k = torch.randn(2, 1, 1, 3, 12, generator=torch.Generator().manual_seed(0))
+    found = scheme.transform(q, where, "q") @ scheme.transform(k, where, "k").mT
+    torch.testing.assert_close(found, q @ k.mT)

@@ -210,6 +210,13 @@ def test_points_outside_a_zero_box_have_zero_rows_and_move_nothing():
     assert x.grad[1].abs().min() > 0
 
 
+@pytest.mark.parametrize("rule", ["clamp", "wrap", "zero"])
+def test_outside_the_box_rows_are_those_of_the_definition(rule):
+    scheme = spread(DenseGrid(2, 4, domain=Box(outside=rule)))
+    points = torch.tensor([[-0.3, 0.4], [1.4, 1.7], [0.2, -1.2], [2.6, 0.9]], dtype=torch.float64)
+    torch.testing.assert_close(scheme.embed(scheme.prepare(Positions(points))), scheme.define_rows(points))
+
+
 @pytest.mark.parametrize("kind", ["dense", "hash", "levels"])
 def test_an_axis_that_wraps_has_no_seam(kind):
     # github NVlabs/tiny-cuda-nn, issue 67: panoramas

@@ -133,6 +133,9 @@ def grouped_and_cross_attention_agree_with_plain(case: Case) -> None:
         require(worst <= EXACT, f"grouped-query heads ({backend}) differ from repeated keys by {worst:.1e}.")
     if "mix" in scheme.claims.sites:
         return  # a part of a grid is not a grid
+    one, last = attend_at(q[:, :, -1:], *few, scheme=scheme, q_pos=pos[-1:], k_pos=pos, x=x), grouped[:, :, -1:]
+    worst = largest_difference(one, last)
+    require(worst <= EXACT, f"one query with grouped heads, as in decoding, differs from all queries by {worst:.1e}.")
     q = case.qkv(scheme)[0]
     full = attend_at(q, k, v, scheme=scheme, q_pos=pos, x=x)
     part = attend_at(q[:, :, 2:4], k, v, scheme=scheme, q_pos=pos[2:4], k_pos=pos, x=x)
