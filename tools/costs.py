@@ -50,8 +50,8 @@ torch.compile and a copy.
 | kernel | used by | what it computes |
 |---|---|---|
 | rotation of pairs | schemes that rotate pairs of channels | one pass over q or k, in any layout |
-| rotation from a table | no scheme yet: `rotate_by_table` | rotations gathered by integer positions on any axes |
-| rotation in place | no scheme yet: `rotate_in_place` | the same in the vectors' memory; refused with a gradient |
+| rotation from a table | your own attention: `rotate_by_table` | rotations by integer positions |
+| rotation in place | your own attention: `rotate_in_place` | into the same memory, no gradient |
 | grid interpolation | `DenseGrid`, `HashGrid`, `MultiResolutionGrid`, `KPlanes`, `TensoRF` | dense and hashed levels |
 
 Gradients of vectors, of a grid's table and of its coordinates are kernels too. Those of trained angles, and second

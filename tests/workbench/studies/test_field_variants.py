@@ -35,6 +35,24 @@ def test_a_budget_that_is_too_small_names_the_variant(label):
         field_variants.field_variant(label, PLANE._replace(parameters=1))
 
 
+@pytest.mark.parametrize("parameters", [9000, 36000, 500_000])
+@pytest.mark.parametrize("label", ["permutohedral", "k-planes", "tensorf"])
+def test_planes_and_simplices_use_the_budget(label, parameters):
+    budget = Budget(axes=3, outputs=1, parameters=parameters, finest=64, coarsest=8, levels=8)
+    variant = field_variants.field_variant(label, budget)
+    assert 0.85 * parameters < variant.field().parameter_count <= parameters
+    if label == "permutohedral":
+        grid = field_variants.field_variant("multires", budget)
+        assert [round(1 / scale) for scale in variant.options["scales"]] == grid.options["resolutions"]
+    with pytest.raises(ValueError, match=f"the variant '{label}' cannot be built: the smallest field of this kind"):
+        field_variants.field_variant(label, budget._replace(parameters=1))
+
+
+def test_tensorf_needs_three_axes():
+    with pytest.raises(ValueError, match=r"TensoRF has planes and lines of 3 axes; a position has 2\. Use permutohed"):
+        field_variants.field_variant("tensorf", PLANE)
+
+
 def test_a_scheme_of_the_right_axes_is_built_as_it_is_written():
     assert field_variants.field_variant("MultiResolutionGrid(axes=2, table_size=64)", PLANE).options["table_size"] == 64
     assert (

@@ -88,24 +88,6 @@ def test_from_a_users_text_to_a_page(tmp_path: Path, own_text: Path, small: pres
         assert sum(each.startswith(start) for each in further) == 1
 
 
-def test_recent_encodings_are_compared_with_none_rope_and_alibi(
-    tmp_path: Path, own_text: Path, small: presets.LanguagePreset
-) -> None:
-    store = Store(tmp_path / "runs")
-    every = studies.Request(preset="quick", source=own_text, seeds=[0, 1], panels=["recent"])
-    planned = {spec.variant for spec in STUDY.plan(every, store)}
-    assert planned == {*variants.RECENT, *variants.RECENT_BESIDE, *variants.NGRAMS}
-    request = dataclasses.replace(every, schemes=["nope", "rope", "path", "rope-chunks and nope"])
-    page = STUDY.page(request, store, run(request, store), {}).read_text()
-    for text in (
-        "encodings since 2024",
-        "Differences from no encoding, RoPE and ALiBi",
-        "Loss − loss of rope, 32 tokens",
-    ):
-        assert text in page
-    assert page.count("<td>–</td>") >= 4  # alibi was not trained
-
-
 def test_a_run_has_the_metrics_and_arrays_of_its_variant(
     tmp_path: Path, own_text: Path, small: presets.LanguagePreset
 ) -> None:

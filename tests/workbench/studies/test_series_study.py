@@ -217,6 +217,19 @@ def test_the_page_of_all_panels_answers_and_shows_the_scales(tmp_path: Path) -> 
     assert {"mse", "mase", "mse_at_1", "mse_at_4", "mase_at_2", "parameters"} <= metrics.keys()
 
 
+def test_learned_encodings_stand_beside_rows_of_sines(tmp_path: Path) -> None:
+    store = Store(tmp_path / "runs")
+    request = Request(preset="quick", panels=["learned"], seeds=[0], changes=SMALL)
+    specs = STUDY.plan(request, store)
+    assert {spec.variant for spec in specs} == {*variants.BESIDE_LEARNED, *variants.LEARNED}
+    views = {spec.variant: spec.settings["row"]["view"] for spec in specs}
+    assert (views["time2vec"], views["convolution"]) == ("time", "index")
+    assert execute_runs(specs, store, InProcess(), emit=lambda event: None).exit_code == 0
+    page = STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
+    assert "Forecast errors of learned encodings" in page
+    assert "time2vec" in page
+
+
 def test_scales_are_stored_as_they_are_read() -> None:
     scales = TimeScales(1.5, 100.0, 400.0, 7.0, ("day", "week"))
     assert scales_of({"scales": scales.plain}) == scales

@@ -93,10 +93,10 @@ def test_points_are_made_once_and_again_for_another_mesh(quick, tmp_path, capsys
     assert len(first) == 1
 
 
-def test_the_standard_preset_asks_first_and_has_every_panel(tmp_path):
+def test_the_standard_preset_asks_first_and_has_every_panel_but_one(tmp_path):
     standard = presets.PRESETS["standard"]
     assert standard.asks
-    assert set(standard.panels) == set(STUDY.panels)
+    assert set(standard.panels) == set(STUDY.panels) - {"lattices"}  # asked for by name
     assert conditions.NORMALS in panels.with_and_without_terms(asked(None), standard)
     assert conditions.NORMALS not in panels.with_and_without_terms(asked(None), presets.PRESETS["quick"])
 
@@ -139,8 +139,8 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
                   "Surface error with and without the eikonal term",
                   "Occupancy: surface error by encoding", "Chamfer distance by sigma", "Conditions"):  # fmt: skip
         assert title in text
-    # shapes, cuts, films, with the term, occupancy
-    assert len(re.findall("data:image/(?:png|webp);base64", text)) == 2 + 2 + 1 + 2 + 2
+    # shapes, cuts, films, lattices, with the term, occupancy
+    assert len(re.findall("data:image/(?:png|webp);base64", text)) == 2 + 2 + 1 + 2 + 2 + 2
     assert "https://" not in text
     assert len(text) < 1_000_000
     assert "brick.obj was mapped into the unit cube by x = 0.266667 y" in text
@@ -158,6 +158,13 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("label", ["permutohedral", "k-planes", "tensorf"])
+def test_planes_and_simplices_are_trained_and_shown(quick, tmp_path, label):
+    request = asked(mesh_file(tmp_path), panels=["lattices"], schemes=[label], seeds=[0])
+    store, specs = ran(request, tmp_path)
+    assert "Planes, simplices and cubic grids" in STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
+
+
 def test_what_is_stored_is_what_the_field_says(quick, tmp_path):
     object.__setattr__(quick, "steps", 100)
     store, (spec,) = ran(asked(mesh_file(tmp_path), schemes=["dense"], seeds=[3], panels=["fit"]), tmp_path)

@@ -9,7 +9,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.series import example_plots, plots
 from posenc.workbench.studies.series.conditions import NO_PERIODS, label_of
 from posenc.workbench.studies.series.presets import SeriesPreset
-from posenc.workbench.studies.series.variants import FILL_IN_VARIANTS, VARIANTS
+from posenc.workbench.studies.series.variants import BESIDE_LEARNED, FILL_IN_VARIANTS, LEARNED, VARIANTS
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.series import FILLED_IN, FORECASTS
@@ -22,6 +22,11 @@ def needs_forecasts(request: Request, preset: SeriesPreset) -> Needs:
     """All variants on the main series; on those without periods fewer."""
     main = {label_of(request): (*VARIANTS, *FORECASTS)}
     return main if request.source is not None else main | {NO_PERIODS: (*WITHOUT_PERIODS, *FORECASTS)}
+
+
+def needs_learned(request: Request, preset: SeriesPreset) -> Needs:
+    """Learned encodings and those that they are compared with, on the main series."""
+    return {label_of(request): (*BESIDE_LEARNED, *LEARNED)}
 
 
 def needs_filled_in(request: Request, preset: SeriesPreset) -> Needs:
@@ -41,6 +46,12 @@ PANELS: Mapping[str, PanelSpec] = {
         shows=NO_FIGURE,
         needs=needs_filled_in,
         draw=plots.filled_in,
+    ),
+    "learned": PanelSpec(
+        about="errors of forecasts with Time2Vec and with a convolution, beside rows of sines and no encoding",
+        shows=NO_FIGURE,
+        needs=needs_learned,
+        draw=plots.learned_encodings,
     ),
     "curves": _panel("learning curves on the validation part", plots.learning_curves),
     "examples": _panel("some windows with their predictions", example_plots.examples),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,11 +13,11 @@ from posenc.measure.statistics import mean
 from posenc.workbench.data.series import time_phrase
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel, Table, Text
-from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.result_rows import BySeed, Row
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.series.conditions import SeriesCondition, finished
 from posenc.workbench.studies.series.stored_series import scales_of
-from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant
+from posenc.workbench.studies.series.variants import BASELINES, BESIDE_LEARNED, LEARNED, VARIANTS, SeriesVariant
 from posenc.workbench.studies.shared.classification_panels import (
     empty_panel,
     scheme_text,
@@ -48,6 +48,13 @@ FILL_IN_CAPTION = (
 )
 
 
+LEARNED_CAPTION = (
+    "Readings after the origin, as for the other variants. Time2Vec: a linear term and sines of the time, all trained "
+    "(Kazemi et al. 2019). Convolution: a grouped convolution of the readings of a window, which reads no time "
+    "(wav2vec 2.0)."
+)
+
+
 def conditions_of(data: PageData, *, fills_in: bool) -> list[SeriesCondition]:
     """Conditions in which a run has finished, of one task."""
     return [each for each in finished(data) if each.fills_in == fills_in]
@@ -58,16 +65,25 @@ def forecasts(data: PageData) -> list[Panel]:
     return _score_panels(data, "Forecast errors", FORECAST_CAPTION, fills_in=False) or empty_panel("Forecast errors")
 
 
+def learned_encodings(data: PageData) -> list[Panel]:
+    """Errors of forecasts with learned encodings, and of those that they are compared with."""
+    title, shown = "Forecast errors of learned encodings", (*BESIDE_LEARNED, *LEARNED)
+    rows = [row for row in data.rows if row["scheme"] in shown]
+    return _score_panels(data, title, LEARNED_CAPTION, fills_in=False, rows=rows) or empty_panel(title)
+
+
 def filled_in(data: PageData) -> list[Panel]:
     """Errors of readings that are filled in."""
     title = "Errors of filled-in readings"
     return _score_panels(data, title, FILL_IN_CAPTION, fills_in=True) or empty_panel(title)
 
 
-def _score_panels(data: PageData, title: str, caption: str, *, fills_in: bool) -> list[Panel]:
+def _score_panels(
+    data: PageData, title: str, caption: str, *, fills_in: bool, rows: Sequence[Row] | None = None
+) -> list[Panel]:
     return [
         score_plots(
-            data.rows,
+            data.rows if rows is None else rows,
             metrics=METRICS,
             condition=each.label,
             held_out=held_out_items(data, each.label),

@@ -21,7 +21,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.series.conditions import MADE, SeriesCondition, condition
 from posenc.workbench.studies.series.presets import PRESETS, SeriesPreset
 from posenc.workbench.studies.series.stored_series import store_table
-from posenc.workbench.studies.series.variants import BASELINES, VARIANTS, SeriesVariant, variant
+from posenc.workbench.studies.series.variants import BASELINES, LEARNED, VARIANTS, SeriesVariant, variant
 from posenc.workbench.studies.shared.changes import changed_preset, explicit_fields
 from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, parts_settings, refuse_generated
 from posenc.workbench.tasks import series as task
@@ -83,7 +83,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     row = variant(variant_label, preset.model, series.windows.length, scales)
     if row is None:
         return None
-    if variant_label not in VARIANTS:
+    if variant_label not in (*VARIANTS, *LEARNED):
         _refuse_unread(variant_label, row, preset, series.windows, scales)
     training, steps = preset.training, preset.training.epochs
     explicit = explicit_fields(PRESETS, request, "training")

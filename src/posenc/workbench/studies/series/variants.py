@@ -5,6 +5,8 @@
     time-rows | -rotation | -bias          the time of a reading, with periods from the shortest to the longest scale
     calendar-rows | -rotation              the time, with the periods of the calendar that the training part can show
     both-rows | -rotation                  the time, with both sets of periods
+    time2vec                               the time, by trained sines and a linear term
+    convolution                            the neighbors of a reading in its window, by a trained convolution
 
 Rows are added (Sinusoid), rotations act on queries and keys (RoPE), and the bias falls with the distance (KERPLE-log).
 The scales are measured on the training part, see ``tasks/series/scales.py``. A bias depends on distances alone, so
@@ -41,6 +43,9 @@ INDEX = ("index-rows", "index-rotation", "index-bias")
 TIME = ("time-rows", "time-rotation", "time-bias")
 CALENDAR = ("calendar-rows", "calendar-rotation", "both-rows", "both-rotation")
 VARIANTS = (NONE, *INDEX, *TIME, *CALENDAR)
+LEARNED = ("time2vec", "convolution")
+BESIDE_LEARNED = (NONE, "index-rows", "time-rows")
+"""Variants that the learned ones are compared with."""
 FILL_IN_VARIANTS = (NONE, "index-rows", "time-rows", "time-bias", "calendar-rows", "both-rows")
 BASELINES = tuple(dict.fromkeys((*FORECASTS, *FILLED_IN)))
 _TOLD = {
@@ -66,6 +71,8 @@ MEANINGS = {
 """Variant to what its model is told, for the table of names on a page."""
 HARMONICS = 2
 """Multiples of each frequency of the calendar, in rows and in a rotation by the calendar alone."""
+KERNEL, GROUPS = 16, 4
+"""Size and groups of the convolution; wav2vec 2.0 has 128 and 16 for windows of seconds at 50 frames a second."""
 DIGITS = 12
 """Digits of a stored frequency, so that runs have the same identity on every machine."""
 FEWEST = 2
@@ -98,7 +105,8 @@ class SeriesVariant(msgspec.Struct, frozen=True, kw_only=True):
     def positions(self, times: torch.Tensor, scales: TimeScales) -> Positions:
         """Positions of the readings of windows, from their times ``(B, N)`` in seconds."""
         if self.view == "index":
-            return Positions(torch.arange(times.shape[1], device=times.device)[:, None])
+            readings = times.shape[1]
+            return Positions(torch.arange(readings, device=times.device)[:, None], lattice=(readings,))
         return Positions(((times - scales.start) / scales.shortest)[..., None])
 
 
@@ -121,9 +129,14 @@ def variant(label: str, config: SeriesConfig, readings: int, scales: TimeScales)
         if label in CALENDAR and not scales.periods:
             return None
         return _own(label, config.dim // config.heads, readings, scales)
+    if label == "time2vec":
+        return SeriesVariant(scheme="Time2Vec", options={"dim": config.dim}, view="time")
+    if label == "convolution":
+        options = {"dim": config.dim, "kernel": KERNEL, "groups": GROUPS}
+        return SeriesVariant(scheme="ConvPE", options=options, view="index")
     name, view = split_view(label)
     position_views.refuse_view(view, VIEWS)
-    parsed = scheme_text.parse_variant(name, label, (*VARIANTS, *BASELINES))
+    parsed = scheme_text.parse_variant(name, label, (*VARIANTS, *LEARNED, *BASELINES))
     try:
         made = _of_scheme(parsed, view, config, readings)
     except ValueError as error:

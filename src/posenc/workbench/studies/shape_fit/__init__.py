@@ -3,6 +3,7 @@
     posenc run shape-fit shape.obj                     four to six minutes on two cores: .obj, .ply, .stl
     posenc run shape-fit --data DIR                    the same with Spot of the data folder
     posenc run shape-fit shape.obj --panels occupancy  for a mesh that is not watertight
+    posenc run shape-fit --data DIR --panels lattices  K-Planes, TensoRF and a permutohedral grid
     posenc run shape-fit --preset standard             larger fields, longer: hours
 
 A field maps a point to its signed distance from a surface, f(x, y, z) < 0 inside. Marching cubes extracts the surface

@@ -29,6 +29,12 @@ PANELS = {
         needs=fixed_needs({MAIN: variants.FIT}),
         draw=plots.fit,
     ),
+    "lattices": PanelSpec(
+        about="surface error of K-Planes, TensoRF and a permutohedral grid, beside cubic grids with as many parameters",
+        shows="no published figure",
+        needs=fixed_needs({MAIN: variants.LATTICES}),
+        draw=plots.lattices,
+    ),
     "eikonal": PanelSpec(
         about="gradient norm and surface error with and without the eikonal term, for linear and smooth interpolation",
         shows="no published figure",

@@ -17,7 +17,7 @@ from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.shape_fit import surface_plots
 from posenc.workbench.studies.shape_fit.conditions import CONDITIONS, EIKONAL, NORMALS, OCCUPANCY, stored_terms
 from posenc.workbench.studies.shape_fit.surface_plots import CHAMFER, THOUSAND, finished_variants, reference_of
-from posenc.workbench.studies.shape_fit.variants import COMPARED, FIT, GAUSSIAN, SIGMA_OF
+from posenc.workbench.studies.shape_fit.variants import COMPARED, FIT, GAUSSIAN, LATTICES, SIGMA_OF
 from posenc.workbench.studies.shape_fit.variants import OCCUPANCY as OCCUPANCY_VARIANTS
 from posenc.workbench.studies.shared.best_of_sweep import judge_choice
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -54,6 +54,14 @@ def fit(data: PageData) -> list[Panel]:
         surface_plots.sections(data, MAIN, "Cross-sections of the fields", FIT),
         surface_plots.frames(data, MAIN, "Surfaces during training", FIT),
         surface_plots.mesh_files(data, MAIN, FIT),
+    ]
+
+
+def lattices(data: PageData) -> list[Panel]:
+    """Fields of the signed distance by planes and simplices, beside cubic grids."""
+    return [
+        _scores(data, MAIN, "Planes, simplices and cubic grids: surface error", DISTANCE_METRICS, LATTICES),
+        surface_plots.images(data, MAIN, "Planes, simplices and cubic grids: reconstructed surfaces", LATTICES),
     ]
 
 

@@ -14,7 +14,7 @@ from posenc.workbench.report.raster_image import image_figures
 from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.studies.shape_fit.conditions import stored_terms
 from posenc.workbench.studies.shape_fit.stored_shape import Reference, load_points, reference
-from posenc.workbench.studies.shape_fit.variants import FIT, OCCUPANCY, SIGMA_OF
+from posenc.workbench.studies.shape_fit.variants import FIT, LATTICES, OCCUPANCY, SIGMA_OF
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import shapes
 
@@ -40,7 +40,7 @@ def reference_of(data: PageData) -> Reference | None:
 
 def is_panel_variant(label: str) -> bool:
     """Return True if a panel lists a variant. Other variants were asked for by name and are shown in all panels."""
-    return label in (*FIT, *OCCUPANCY, *SIGMA_OF)
+    return label in (*FIT, *OCCUPANCY, *SIGMA_OF, *LATTICES)
 
 
 def finished_variants(data: PageData, condition: str, variants: Sequence[str]) -> list[str]:

@@ -9,6 +9,8 @@ from posenc.workbench.training.config import TrainingConfig
 GAUSSIAN = "gaussian-2"
 """Gaussian features with the sigma that was selected on Spot at the quick preset; the panel sigma sweeps it."""
 FIT = ("none", "positional", GAUSSIAN, "siren", "dense", "hash", "multires", "multires-smoothstep")
+LATTICES = ("none", "dense", "hash", "multires", *field_variants.FACTORS)
+"""Variants of the panel on planes and simplices beside cubic grids."""
 EIKONAL_VARIANTS = ("multires", "multires-smoothstep")
 OCCUPANCY = ("none", "basic", "positional", GAUSSIAN, "gaussian-12", "siren", "dense", "hash", "multires")
 """Variants of the occupancy panel. Sigma is the one selected for the signed distance, and the published one, 12."""

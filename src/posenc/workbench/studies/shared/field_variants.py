@@ -2,13 +2,16 @@
 
     none | basic | positional | posenc | posenc-SCALE | gaussian-SIGMA | siren | one-blob
     dense | hash | multires | multires-nearest | multires-smoothstep
+    permutohedral | k-planes | tensorf
 
 "positional" has 1, 2, 4, ... cycles as NeRF does. "posenc" is the mapping of that name in the released code of arXiv
 2006.10739: 128 frequencies per axis, up to SCALE - 1 cycles. "one-blob" has 32 bins per axis.
 
 Each variant spends its parameters as its paper does. Fourier features, SIREN and one-blob have a wide network with
 three hidden layers. Grids have a large table and a network with two hidden layers of 64 units. The grids dense and
-multires get longer feature vectors once they have one for every vertex at the finest allowed resolution.
+multires get longer feature vectors once they have one for every vertex at the finest allowed resolution. A
+permutohedral grid has the levels of multires, with cells of the same sizes. K-Planes has three scales, each twice as
+fine as the one before, with 8 features; TensoRF has one, with 16 components, and needs three axes.
 
 A scheme of the catalogue as text, such as ``MultiResolutionGrid(axes=2, table_size=4096)``, is built as it is written,
 with the network of the grids.
@@ -46,7 +49,11 @@ FIELD_TRAINING = TrainingConfig(**INSTANT_NGP, epochs=1, batch=2**14, ema=0.95)
 COPIES = 8
 """Copies of each parameter that a training holds."""
 GRIDS = {"dense", "hash", "multires", "multires-nearest", "multires-smoothstep"}
-NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS))
+FACTORS = ("permutohedral", "k-planes", "tensorf")
+"""A lattice of simplices, and sums of products of planes and lines, in the place of a cubic grid."""
+SCALES, PLANE_FEATURES, COMPONENTS = 3, 8, 16
+"""Scales and features of K-Planes; components of TensoRF."""
+NAMES = ("none", "basic", "positional", "posenc", "gaussian-10", "siren", "one-blob", *sorted(GRIDS), *FACTORS)
 SCHEMES = {"none": "Coordinates", "siren": "SIREN", "one-blob": "OneBlob"}
 CHANNELS = 96
 """Channels of a scheme as text that needs a number of channels and names none: a multiple of 2 P for P = 1, 2, 3."""
@@ -146,6 +153,8 @@ def field_variant(label: str, budget: Budget) -> FieldVariant:
     try:
         if name in GRIDS:
             return _grid(name, budget)
+        if name in FACTORS:
+            return _factors(name, budget)
         if name in NAMES or name.startswith(("gaussian-", "posenc-")):
             return _gridless(name, SCHEMES.get(name, "FourierFeatures"), budget)
     except TooSmallError as error:
@@ -273,6 +282,38 @@ def _grid(name: str, budget: Budget) -> FieldVariant:
     if name != "multires":
         options |= {"interpolation": name.removeprefix("multires-")}
     return _variant("MultiResolutionGrid", budget, options)
+
+
+def _factors(name: str, budget: Budget) -> FieldVariant:
+    """A permutohedral grid, K-Planes or TensoRF within the budget; planes are no finer than other grids."""
+    axes, network = budget.axes, _network(budget)
+    if name == "permutohedral":
+        cells = growth(min(budget.coarsest, budget.finest), budget.finest, budget.levels)
+        per_row, outside = FEATURES * len(cells), network_size(FEATURES * len(cells), network)
+        rows = largest_size_within(budget.parameters, lambda size: per_row * size + outside)
+        options: dict[str, Any] = {"scales": [1 / each for each in cells], "features": FEATURES, "table_size": rows}
+        return _variant("PermutohedralGrid", budget, options)
+    if name == "tensorf" and axes != 3:
+        raise ValueError(f"TensoRF has planes and lines of 3 axes; a position has {axes}. Use permutohedral.")
+
+    def vertices(cells: int) -> list[int]:
+        """Vertices of the planes of each scale; of a plane and a line of TensoRF."""
+        if name == "tensorf":
+            return [3 * (cells + 1) ** 2 + 3 * (cells + 1)]
+        return [math.comb(axes, 2) * (max(1, cells // 2**by) + 1) ** 2 for by in reversed(range(SCALES))]
+
+    def count(cells: int, features: int) -> int:
+        rows = 3 * features if name == "tensorf" else SCALES * features
+        return features * sum(vertices(cells)) + network_size(rows, network)
+
+    features = COMPONENTS if name == "tensorf" else PLANE_FEATURES
+    cells = min(budget.finest, largest_size_within(budget.parameters, lambda size: count(size, features)))
+    if cells == budget.finest:
+        features = largest_size_within(budget.parameters, lambda size: count(cells, size), least=features)
+    if name == "tensorf":
+        return _variant("TensoRF", budget, {"resolution": cells, "components": features})
+    resolutions = [max(1, cells // 2**by) for by in reversed(range(SCALES))]
+    return _variant("KPlanes", budget, {"resolutions": resolutions, "features": features})
 
 
 def _dense(budget: Budget, network: FieldConfig) -> FieldVariant:
