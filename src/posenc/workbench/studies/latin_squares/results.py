@@ -108,8 +108,9 @@ def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict
     for metric, array in ((OOD, "right_ood"), (IID, "right_iid")):
         right: dict[str, dict[int, np.ndarray]] = {}
         for spec in data.done:
-            if spec.condition == MAIN and spec.variant in labels:
-                right.setdefault(spec.variant, {})[spec.seed] = data.store.arrays(spec.identity)[array]
+            arrays = data.store.arrays(spec.identity) if spec.condition == MAIN and spec.variant in labels else {}
+            if array in arrays:  # of some early runs the metrics alone are kept
+                right.setdefault(spec.variant, {})[spec.seed] = arrays[array]
         enough = {label: seeds for label, seeds in right.items() if len(seeds) >= FEWEST_SEEDS_FOR_BOOTSTRAP}
         intervals[metric] = {label: accuracy_interval(seeds) for label, seeds in enough.items()}
     return {metric: estimates for metric, estimates in intervals.items() if estimates}
