@@ -21,6 +21,7 @@ OTHERS = {
     "ChunkedAttention": [{"chunk": 7}],
     "CoPE": [{"head_dim": 64, "npos_max": 16}, {"head_dim": 5, "npos_max": 3}],
     "Concat": [{"parts": [posenc.Sinusoid(8, 2), posenc.DenseGrid(2, 5, 3, domain=((0, -2), (28, 14)))]}],
+    "ConcatAxes": [{"parts": [posenc.Sinusoid(8, 2), posenc.Learned(3, 196), posenc.FourierFeatures(6, axes=3)]}],
     "ConvPE": [{"dim": 64, "kernel": 5}],
     "Coordinates": [{"axes": 5}],
     "DAPE": [{"scheme": posenc.T5Bias(8), "heads": 8}],

@@ -154,7 +154,7 @@ def test_arguments_of_another_type(make, sentence):
 
 
 def variant_of(label: str, depth: int = 5):
-    return variant(label, msgspec.structs.replace(CONFIG, depth=depth), longest=64)
+    return variant(label, msgspec.structs.replace(CONFIG, depth=depth), longest=64, window=16)
 
 
 def test_the_study_of_language_takes_a_recipe_as_text():

@@ -32,7 +32,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 """Sizes that no picture says."""
 
-OF_OTHERS = {"Concat": "is made of other schemes", "Sum": "is made of other schemes",
+OF_OTHERS = {"Concat": "is made of other schemes", "ConcatAxes": "is made of other schemes",
+             "Sum": "is made of other schemes",
              "Scaled": "is made of other schemes", "BiPE": "is made of other schemes",
              "DAPE": "is made of other schemes", "TensoRF": "reads 3 axes per position",
              "GraphDistance": "reads the hops of a batch of graphs",

@@ -56,7 +56,7 @@ def test_the_name_of_a_learned_table_tells_its_size() -> None:
         for name in ("learned", "Learned", label):
             assert with_present_labels(definition, Request(preset="quick", schemes=[name])).schemes == (label,)
     assert gridpe.encoding("vit", "learned-0.3").scheme == "Learned(sigma=0.3)"
-    assert language.variant("learned-0.3", CONFIG, longest=8).schemes[0].options == {"sigma": 0.3}
+    assert language.variant("learned-0.3", CONFIG, longest=8, window=4).schemes[0].options == {"sigma": 0.3}
     with pytest.raises(ValueError, match="'learned-big' should name a learned table by its standard deviation"):
         gridpe.encoding("vit", "learned-big")
 
@@ -95,6 +95,6 @@ def test_old_labels_are_found_again_for_keys_of_the_first_layout() -> None:
 
 
 def test_a_wrong_variant_lists_the_variants_and_the_encodings() -> None:
-    sentence = r"no variant 'foxx'\. Did you mean FoX\?.* The variants are .*alibi.* the encodings are ALiBi"
+    sentence = r"no variant 'foxx'\. Did you mean fox\?.* The variants are .*alibi.* the encodings are ALiBi"
     with pytest.raises(ValueError, match=sentence):
-        language.variant("foxx", CONFIG, longest=8)
+        language.variant("foxx", CONFIG, longest=8, window=4)

@@ -91,8 +91,14 @@ def length_rows(lengths: Tensor, longest: int) -> Tensor:
     return lengths.clamp(max=longest).where(lengths >= 0, longest + 1)
 
 
-def require_nodes_of_the_graph(pos: Positions, name: str) -> None:
-    """Raise ValueError for a node number beyond the tables of ``pos.graph``."""
+def require_nodes_of_the_graph(pos: Positions, own: Tensor | None, name: str) -> None:
+    """Raise ValueError for a node number beyond the tables of ``pos.graph``, or for another graph than a scheme's own.
+
+    own: Shortest-path lengths of the graph of the scheme; None for a scheme that reads those of the positions.
+    """
+    if own is not None:
+        _refuse_another_graph(pos, own, name)
+        return
     if pos.graph is None or pos.graph.hops is None or not readable(pos.coords) or not pos.coords.numel():
         return
     nodes, highest = pos.graph.hops.shape[-1], int(node_numbers(pos).max())
@@ -103,7 +109,7 @@ def require_nodes_of_the_graph(pos: Positions, name: str) -> None:
         )
 
 
-def refuse_another_graph(pos: Positions, lengths: Tensor, name: str) -> None:
+def _refuse_another_graph(pos: Positions, lengths: Tensor, name: str) -> None:
     """Raise ValueError for positions whose graph has other shortest-path lengths than those of a scheme."""
     table = None if pos.graph is None else pos.graph.hops
     if table is None or not readable(table):

@@ -6,8 +6,8 @@ Each part reads as many axes as it has, in the order of the parts. Inner product
 on a product of spaces. Axes of different kinds, as degrees, meters and days, have no common distance, so each kind has
 an encoding of its own scale. A network behind the rows learns how the axes act together.
 
-Source: the additive kernel of order one of Duvenaud, Nickisch and Rasmussen 2011, arXiv 1112.4394, section 2, with a
-term for each part in place of each axis.
+Source: the additive kernel of order one of Duvenaud, Nickisch and Rasmussen 2011, arXiv 1112.4394, with a term for
+each part in place of each axis.
 """
 
 from __future__ import annotations

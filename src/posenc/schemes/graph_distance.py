@@ -139,10 +139,7 @@ class GraphDistance(PairScheme):
     @override
     def prepare(self, pos: Positions) -> Positions:
         pos = self._whole(pos)
-        if self._own is None:
-            node_tables.require_nodes_of_the_graph(pos, "GraphDistance")
-        else:
-            node_tables.refuse_another_graph(pos, self._own, "GraphDistance")
+        node_tables.require_nodes_of_the_graph(pos, self._own, "GraphDistance")
         if self.types is not None:
             node_tables.require_types_of_edges(pos, len(self.types), "GraphDistance")
         return pos

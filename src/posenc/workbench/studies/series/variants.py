@@ -62,6 +62,8 @@ _SITE = {
 MEANINGS = {
     NONE: "nothing: the readings of a window are a set",
     **{each: f"{_TOLD[told]}: {_SITE[site]}" for each in VARIANTS[1:] for told, _, site in [each.partition("-")]},
+    "time2vec": "time of a reading: trained sines and a linear term, added to the tokens (Time2Vec)",
+    "convolution": "neighbors of a reading in its window: a trained convolution, added to the tokens (ConvPE)",
     "last": "baseline without training: the last value",
     "seasonal": "baseline without training: the value one day, week or year earlier, by the validation part",
     "linear": "baseline: DLinear's linear map of the window, by least squares",
