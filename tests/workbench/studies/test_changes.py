@@ -235,7 +235,7 @@ def test_a_report_of_other_changes_names_those_of_the_store(study, tmp_path):
     with pytest.raises(ValueError) as error:
         study.stored(Request(preset="quick"), store)
     assert "It holds results of quick epochs=2. Show them: posenc report " in str(error.value)
-    assert f" --preset quick --set epochs=2 --out {tmp_path}. Make them: " in str(error.value)
+    assert " --preset quick --set epochs=2 --out " in str(error.value)
     with pytest.raises(ValueError, match="posenc run nmar --preset quick --set epochs=3 --out"):
         study.stored(Request(preset="quick", changes={"epochs": 3}), store)
 
