@@ -17,7 +17,7 @@ Conventions:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
@@ -106,7 +106,7 @@ class SectionedRoPE(Scheme):
     def __init__(
         self,
         head_dim: int,
-        sections: tuple[int, ...],
+        sections: Sequence[int],
         *,
         base: float = 1e6,
         arrangement: Arrangement = "blocks",
@@ -127,7 +127,7 @@ class SectionedRoPE(Scheme):
         self.arrangement: Arrangement = arrangement
         self.pairing: Pairing = pairing
         self.theta = tuple(geometric(head_dim // 2, base=base, device=torch.device("cpu")).tolist())
-        self.axis_of = ARRANGEMENTS[arrangement](sections)
+        self.axis_of = ARRANGEMENTS[arrangement](tuple(sections))
         counts = tuple(self.axis_of.count(axis) for axis in range(len(sections)))
         if counts != tuple(sections):
             raise ValueError(
