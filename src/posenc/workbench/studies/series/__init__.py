@@ -3,7 +3,7 @@
     posenc run series                              about ten minutes on one core, no data needed
     posenc run series weather.csv                  your own table: columns date and values, one series or many
     posenc run series sales.parquet --time day --id shop --target sales
-    posenc run series --panels learned             Time2Vec and a convolution: about two minutes
+    posenc run series --panels learned             Time2Vec and a convolution, which are trained
     posenc run series --preset standard --yes      more and longer series, 5 seeds: about two hours
 
 A small transformer forecasts the readings after an origin, or fills in hidden readings. Variants differ only in how
