@@ -140,7 +140,7 @@ def _without_runs(part: PaperPart, command: str) -> str:
 
 
 def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:
-    """What is stored of a part, and what the rest takes with the preset standard."""
+    """Stored models of a part, and the core hours of the others with the preset standard."""
     found = stored(study, part, rows)
     said = [_sentence(study, each) for each in found]
     missing = _missing_at_standard(study, part, found)

@@ -165,7 +165,7 @@ def page(stored: Mapping[str, Any]) -> str:
 
 
 def problem(stored: Mapping[str, Any], marks: Iterable[Comparison]) -> str:
-    """What does not belong together in the figures, the page and the marks of the tests; "" if all does."""
+    """Mismatch between the figures, the page and the marks of the tests; "" without one."""
     kept = {Comparison(row["name"], row["library"], row["code"]) for row in stored["rows"]}
     declared = set(marks)
     unknown = {each.name for each in declared}.difference(*known())

@@ -22,7 +22,7 @@ N, DIM, HEADS, WIDTH = 21, 16, 2, 8
 def naive():
     """Import ``naive.py`` of an operator from its file: the package itself imports triton."""
     package = importlib.util.find_spec("fla")
-    if package is None or package.origin is None:
+    if package is None or package.origin is None:  # `make test` installs it; another environment need not have it
         pytest.skip("flash-linear-attention is not installed: pip install --no-deps fla-core")
     folder = Path(package.origin).parent / "ops"
 

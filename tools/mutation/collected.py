@@ -141,7 +141,7 @@ def _key(function: types.FunctionType) -> Key:
 
 
 def _content(code: types.CodeType) -> tuple[object, ...]:
-    """What a code does; of a module or class body without the functions that it defines."""
+    """Instructions, constants and names of a code object; of a module or class body without its functions."""
     whole = bool(code.co_flags & inspect.CO_OPTIMIZED)
     inner = [_content(each) if isinstance(each, types.CodeType) else repr(each) for each in code.co_consts
              if whole or not isinstance(each, types.CodeType)]  # fmt: skip

@@ -30,7 +30,7 @@ from posenc.workbench.data.table_cells import (
     refuse_repeated_names,
 )
 from posenc.workbench.dataset_record import DatasetRecord, Part
-from posenc.workbench.files.user_files import UserFileError
+from posenc.workbench.files.user_files import UserFileError, number
 
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
 TARGET_NAMES = ("target", "y", "value", "ot")
@@ -202,8 +202,10 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
 
 
 def _is_row_number(column: Sequence[str]) -> bool:
-    """True for a column that names each row by its own name, so that no two rows belong to one series."""
-    return len(column) > 1 and len(set(column)) == len(column)
+    """True for a column that counts the rows, so that it names no series."""
+    if len(column) < 2 or not all(map(is_number, column)):
+        return False
+    return bool((np.diff([number(cell.strip()) for cell in column]) == 1).all())
 
 
 def span_phrase(series: Series) -> str:
