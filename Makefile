@@ -53,7 +53,7 @@ test-rest: $(VENV)/.test  ## the tests that neither of the two ran
 	$(PYTEST) -m "full and (compile or bare) and not site"
 
 site-test: $(VENV)/.test  ## build the site, follow its links, open it in a browser: a few minutes
-	$(VENV)/bin/pytest -m site
+	$(VENV)/bin/pytest -m site tests/website
 
 # It starts munged, slurmctld, two slurmd and two nodes of Ray on loopback addresses, and stops what it started.
 cluster-test: $(VENV)/.test  ## one study here, on two nodes of Ray and on two of SLURM: equal tables

@@ -118,6 +118,12 @@ def test_the_readme_says_both_commands_on_its_first_screen_and_is_short() -> Non
     assert re.search(r"^test:", makefile, re.M)
 
 
+def test_tests_of_the_site_lie_where_make_looks_for_them() -> None:
+    """`make site-test` collects tests/website alone."""
+    marked = {path.parent.name for path in (ROOT / "tests").rglob("test_*.py") if "mark." + "site" in path.read_text()}
+    assert marked == {"website"}
+
+
 TITLE = re.compile(r">(\w+)</text>")
 
 

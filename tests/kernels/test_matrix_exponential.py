@@ -1,10 +1,12 @@
 """Closed forms of small rotations beside torch's exponential of any matrix, in value and in two derivatives."""
 
+import math
+
 import pytest
 import torch
 
 from posenc.kernels import matrix_exponential
-from posenc.kernels.matrix_exponential import exponential, skew
+from posenc.kernels.matrix_exponential import cayley, exponential, skew
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
@@ -42,3 +44,28 @@ def test_the_series_near_zero_has_the_precision_of_float64():
     expected = t.cos(), t.sin() / t, 2 * (t / 2).sin().square() / square
     for found, wanted in zip((cosine, sine, rest), expected, strict=True):
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-15)
+
+
+def test_cayleys_transform_of_a_rotation_generator():
+    """S = [[0, t], [-t, 0]] gives a turn by 2 atan t."""
+    t = torch.tensor([0.5], dtype=torch.float64)
+    cos, sin = math.cos(2 * math.atan(0.5)), math.sin(2 * math.atan(0.5))
+    wanted = torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
+    torch.testing.assert_close(cayley(t, 2), wanted)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_cayleys_transform_solves_one_system_at_a_time(monkeypatch: pytest.MonkeyPatch, batch: tuple[int, ...]) -> None:
+    """PyTorch's solver for many matrices hangs on CPUs with several threads: issue 141358 there."""
+    shapes, solve = [], torch.linalg.solve
+    upper = torch.randn(*batch, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    one, wanted = torch.eye(4, dtype=torch.float64), skew(upper, 4)
+    wanted = (one - wanted) @ torch.linalg.inv(one + wanted)
+
+    def recorded(a: torch.Tensor, b: torch.Tensor, *, left: bool) -> torch.Tensor:
+        shapes.append(a.shape)
+        return solve(a, b, left=left)
+
+    monkeypatch.setattr(torch.linalg, "solve", recorded)
+    torch.testing.assert_close(cayley(upper, 4), wanted)
+    assert shapes == [(4, 4)] * math.prod(batch)

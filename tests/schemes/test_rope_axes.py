@@ -13,7 +13,7 @@ from posenc.schemes.liere import LieRE
 from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sectioned_rope import SectionedRoPE
-from posenc.schemes.string import STRING, cayley
+from posenc.schemes.string import STRING
 
 
 def draw(*shape: int) -> torch.Tensor:
@@ -186,14 +186,6 @@ def test_string_begins_as_axial_rope_with_its_pairs_dealt_out():
     dealt = torch.tensor([0, 1, 4, 5, 8, 9, 2, 3, 6, 7, 10, 11])  # the pairs of axis 0, then those of axis 1
     out = key(STRING(12, 1).double(), x, pos)[..., dealt]
     torch.testing.assert_close(out, key(AxialRoPE(12), x[..., dealt], pos), atol=1e-6, rtol=0)
-
-
-def test_cayleys_transform_of_a_rotation_generator():
-    """S = [[0, t], [-t, 0]] gives a turn by 2 atan t."""
-    t = torch.tensor([0.5], dtype=torch.float64)
-    cos, sin = math.cos(2 * math.atan(0.5)), math.sin(2 * math.atan(0.5))
-    wanted = torch.tensor([[cos, -sin], [sin, cos]], dtype=torch.float64)
-    torch.testing.assert_close(cayley(t, 2), wanted)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Matrix exponential of skew-symmetric matrices, which gives rotations; in closed form for sizes 2 to 4.
+"""Rotations of skew-symmetric matrices: the exponential, in closed form for sizes 2 to 4, and the Cayley transform.
 
 2 x 2:  exp(A) = cos t I + sin t / t A                         t^2 = sum of the squares above the diagonal
 3 x 3:  exp(A) = I + sin t / t A + (1 - cos t) / t^2 A^2       Rodrigues' formula
@@ -37,6 +37,17 @@ def skew(upper: Float[Tensor, "*n entries"], size: int) -> Float[Tensor, "*n siz
     flat = upper.new_zeros(*upper.shape[:-1], size * size).index_copy(-1, i * size + j, upper)
     whole = flat.unflatten(-1, (size, size))
     return whole - whole.mT
+
+
+def cayley(upper: Float[Tensor, "*n entries"], size: int) -> Float[Tensor, "*n size size"]:
+    """Compute the Cayley transform ``(I - S)(I + S)^{-1}`` of the skew matrix S, an orthogonal matrix.
+
+    The systems are solved one after the other: PyTorch's solver for many matrices hangs on CPUs with several threads
+    (issue 141358 of pytorch/pytorch).
+    """
+    unit, matrices = torch.eye(size, dtype=upper.dtype, device=upper.device), skew(upper, size)
+    solved = [torch.linalg.solve(unit + each, unit - each, left=False) for each in matrices.reshape(-1, size, size)]
+    return torch.stack(solved).view_as(matrices)
 
 
 def _isoclinic(upper: Tensor, side: int) -> Tensor:

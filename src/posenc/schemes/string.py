@@ -24,6 +24,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from posenc.kernels.matrix_exponential import cayley
 from posenc.kernels.rotary import Rotation, for_heads, prepare_rotation, rotate
 from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
@@ -154,20 +155,3 @@ class STRING(Scheme):
             y[2 * i] = u * torch.cos(angle) - v * torch.sin(angle)
             y[2 * i + 1] = v * torch.cos(angle) + u * torch.sin(angle)
         return basis @ torch.stack(y)
-
-
-def cayley(upper: Tensor, size: int) -> Tensor:
-    """Cayley transform ``(I - S)(I + S)^{-1}`` of a skew-symmetric matrix S, an orthogonal matrix.
-
-    Args:
-        upper: Entries of S above its diagonal, row by row, ``(.., d (d - 1) / 2)``.
-        size: Side d of S.
-
-    Returns:
-        Orthogonal matrices ``(.., d, d)``.
-    """
-    i, j = torch.triu_indices(size, size, 1, device=upper.device).unbind()
-    flat = upper.new_zeros(*upper.shape[:-1], size * size).index_copy(-1, i * size + j, upper)
-    skew = flat.unflatten(-1, (size, size)) - flat.unflatten(-1, (size, size)).mT
-    one = torch.eye(size, dtype=upper.dtype, device=upper.device)
-    return torch.linalg.solve(one + skew, one - skew, left=False)
