@@ -52,6 +52,10 @@ class DamagedRunError(StoreError):
     """Raised if a file of one run is not what was stored. The other runs of the store are not concerned."""
 
 
+class LeftOutError(StoreError):
+    """Raised if an array of a run is asked for that its pack did not contain."""
+
+
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
     """A damaged run of a store.
 
@@ -185,7 +189,7 @@ class Stored:
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
-        """Arrays of the run.
+        """Arrays of the run. An array that a pack left out raises LeftOutError.
 
         Returns:
             Arrays by name.
@@ -195,7 +199,7 @@ class Stored:
         """
         from safetensors.numpy import load
 
-        return self._loaded(ARRAYS, load)
+        return _Arrays(self._loaded(ARRAYS, load), self.spec, self.left_out)
 
     @cached_property
     def weights(self) -> dict[str, torch.Tensor]:
@@ -272,6 +276,22 @@ class Stored:
         """
         points = ({name: value for name, value in row.items() if name not in (*LABELS, "unit")} for row in self.curves)
         return [labels | point | {"unit": self.name} for point in points]
+
+
+class _Arrays(dict[str, "np.ndarray"]):
+    """Arrays of a run; the error for one that a pack left out says so.
+
+    arrays: the stored ones. spec: specification of the run. left_out: name to reason of each that is not stored.
+    """
+
+    def __init__(self, arrays: dict[str, np.ndarray], spec: RunSpec, left_out: dict[str, str]) -> None:
+        super().__init__(arrays)
+        self._run, self._left_out = f"{spec.variant}, seed {spec.seed}", left_out
+
+    def __missing__(self, name: str) -> np.ndarray:
+        if name in self._left_out:
+            raise LeftOutError(f"{self._run}, came from a pack without its array {name} ({self._left_out[name]}).")
+        raise KeyError(name)
 
 
 def read_rows(content: bytes) -> list[Row]:

@@ -61,6 +61,11 @@ def _panel(
     return PanelSpec(about=about, shows=shows, needs=needs, draw=draw)
 
 
+def all_variants(data: PageData) -> list[Panel]:
+    """Scheme, view and parameter count of each network of the study."""
+    return plots.variant_tables(data, "All variants")
+
+
 PANELS: Mapping[str, PanelSpec] = {
     "scores": _panel("R2 or accuracy by variant, with each split", plots.scores),
     "gap": _panel("scores at random, by blocks and by time side by side", plots.split_gaps),
@@ -70,5 +75,5 @@ PANELS: Mapping[str, PanelSpec] = {
     "time": _panel("processor time to train and to predict", plots.times),
     "curves": _panel("learning curves on the validation part", plots.learning_curves),
     "variants": _panel("schemes, views and sizes of the variants", plots.variant_tables),
-    "all-variants": _panel("the variants that the other panels leave out too", plots.variant_tables, needs_all),
+    "all-variants": _panel("the variants that the other panels leave out too", all_variants, needs_all),
 }

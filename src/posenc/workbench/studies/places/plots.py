@@ -176,11 +176,11 @@ def learning_curves(data: PageData) -> list[Panel]:
     return panels or empty_panel("Learning curves")
 
 
-def variant_tables(data: PageData) -> list[Panel]:
+def variant_tables(data: PageData, title: str = "Variants") -> list[Panel]:
     """Scheme, view and parameter count of each network."""
     chosen = finished(data)[:1]
     if not chosen:
-        return empty_panel("Variants")
+        return empty_panel(title)
     (each,) = chosen
     counts, body = seeds_by_label(data, "parameters", each.label), []
     specs = {spec.variant: spec for spec in data.specs if spec.condition == each.label}
@@ -193,4 +193,4 @@ def variant_tables(data: PageData) -> list[Panel]:
         view = made.view if made.scheme else "none"
         body.append((label, call, view, f"{settings['model']['width']} x {settings['model']['depth']}", size))
     columns = ("Variant", "Scheme", "View of a place", "Hidden units x layers", "Parameters")
-    return [Panel("Variants", (Table("Variants", columns, tuple(body), prose=True),))]
+    return [Panel(title, (Table("Variants", columns, tuple(body), prose=True),))]

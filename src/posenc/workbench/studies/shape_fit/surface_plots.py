@@ -26,16 +26,22 @@ BANDS = 12
 INSIDE_COLOR, OUTSIDE_COLOR, NEAR_COLOR = (46, 110, 160), (205, 120, 50), (247, 246, 242)
 ZERO_COLOR, TRUE_COLOR = (20, 20, 20), (20, 150, 70)
 NO_RUN = Text(("No run of this condition has finished.",))
+NO_IMAGES = Text(
+    (
+        "The finished runs came from packs, which hold no images and meshes. Train them in another store to see them: "
+        "the same command with another --out.",
+    )
+)
 
 
 def reference_of(data: PageData) -> Reference | None:
-    """The true shape with the resolution and image sizes of the stored fits; None if no run has finished."""
-    if not data.done:
-        return None
-    spec = data.done[0]
-    settings, arrays = spec.settings, data.store.arrays(spec.identity)
-    sizes = settings["resolution"], len(arrays["picture"]), len(arrays["section"])
-    return reference(data.store.root, settings["points"], *sizes)
+    """The true shape with the resolution and image sizes of the stored fits; None without a fit that has its images."""
+    for spec in data.done:
+        settings, arrays = spec.settings, data.store.arrays(spec.identity)
+        if {"picture", "section"} <= arrays.keys():
+            sizes = settings["resolution"], len(arrays["picture"]), len(arrays["section"])
+            return reference(data.store.root, settings["points"], *sizes)
+    return None
 
 
 def is_panel_variant(label: str) -> bool:
@@ -54,9 +60,11 @@ def finished_variants(data: PageData, condition: str, variants: Sequence[str]) -
 
 def images(data: PageData, condition: str, title: str, variants: Sequence[str]) -> Panel:
     """Rendered surfaces of the variants, after the true shape."""
-    true, order = reference_of(data), finished_variants(data, condition, variants)
-    if true is None or not order:
+    order = finished_variants(data, condition, variants)
+    if not order:
         return Panel(title, (NO_RUN,))
+    if (true := reference_of(data)) is None:
+        return Panel(title, (NO_IMAGES,))
     return images_of_cells(data, title, {label: (condition, label) for label in order}, true)
 
 
@@ -76,11 +84,12 @@ def images_of_cells(
     """
     if not cells:
         return Panel(title, (NO_RUN,))
-    figures = {} if true is None else {"true shape": _fewer_levels(true.image)}
-    notes = dict.fromkeys(figures, "")
-    for name, (condition, label) in cells.items():
-        figures[name] = _fewer_levels(data.arrays(condition, label)["picture"])
-        notes[name] = _scores_of(data, condition, label)
+    stored = {name: data.arrays(condition, label).get("picture") for name, (condition, label) in cells.items()}
+    drawn = {name: _fewer_levels(image) for name, image in stored.items() if image is not None}
+    if not drawn:
+        return Panel(title, (NO_IMAGES,))
+    figures = ({} if true is None else {"true shape": _fewer_levels(true.image)}) | drawn
+    notes = {name: _scores_of(data, *cells[name]) if name in cells else "" for name in figures}
     key = (
         "Zero level of each field by marching cubes, lowest seed. Chamfer distances are in thousandths of the diagonal."
     )
@@ -103,15 +112,16 @@ def _scores_of(data: PageData, condition: str, label: str) -> str:
 
 def sections(data: PageData, condition: str, title: str, variants: Sequence[str]) -> Panel:
     """Cross-sections of the fields, after the true signed distance."""
-    true, order = reference_of(data), finished_variants(data, condition, variants)
-    terms = stored_terms(data, condition)
-    if true is None or terms is None or not order:
+    order, terms = finished_variants(data, condition, variants), stored_terms(data, condition)
+    if terms is None or not order:
         return Panel(title, (NO_RUN,))
+    if (true := reference_of(data)) is None:
+        return Panel(title, (NO_IMAGES,))
     figures, notes = {"true distance": section_image(true.section, None, terms.clamp)}, {"true distance": ""}
     for label in order:
-        field = data.arrays(condition, label)["section"].astype(np.float32)
-        figures[label] = section_image(field, true.section, terms.clamp)
-        notes[label] = _scores_of(data, condition, label)
+        if (field := data.arrays(condition, label).get("section")) is not None:
+            figures[label] = section_image(field.astype(np.float32), true.section, terms.clamp)
+            notes[label] = _scores_of(data, condition, label)
     key = (
         f"Plane through the middle of the x axis, y upwards. Blue: inside; orange: outside. A band is "
         f"{terms.clamp / BANDS:.2g} of the cube's side wide; beyond the last band, the loss does not depend on the "
@@ -146,13 +156,14 @@ def section_image(values: np.ndarray, true: np.ndarray | None, clamp: float) -> 
 
 def frames(data: PageData, condition: str, title: str, variants: Sequence[str]) -> Panel:
     """Surfaces during the training."""
-    strips = {}
-    for label in finished_variants(data, condition, variants):
-        stored = data.arrays(condition, label)["film"]
+    strips, order = {}, finished_variants(data, condition, variants)
+    for label in order:
+        if (stored := data.arrays(condition, label).get("film")) is None:
+            continue
         indices = np.linspace(0, len(stored) - 1, min(MAX_FRAMES, len(stored))).round().astype(int)
         strips[label] = np.concatenate([stored[i] for i in indices], 1)
     if not strips:
-        return Panel(title, (NO_RUN,))
+        return Panel(title, (NO_IMAGES if order else NO_RUN,))
     key = (
         "From the initial weights (left) to the final ones (right), with a coarser mesh than the final one. An empty "
         "frame has no surface."
@@ -165,23 +176,28 @@ def mesh_files(data: PageData, condition: str, variants: Sequence[str]) -> Panel
     title, order = "Surfaces as mesh files", finished_variants(data, condition, variants)
     if not order:
         return Panel(title, (NO_RUN,))
-    body, shape = [], load_points(data.store.root, data.done[0].settings["points"]).shape
+    body, stored = [], {label: data.arrays(condition, label) for label in order}
+    if not any("faces" in arrays for arrays in stored.values()):
+        return Panel(title, (NO_IMAGES,))
+    written = [label for label, arrays in stored.items() if len(arrays.get("faces", ())) and "vertices" in arrays]
+    shape = load_points(data.store.root, data.done[0].settings["points"]).shape if written else None
     for label in order:
-        arrays, spec = data.arrays(condition, label), data.first(condition, label)
-        if not len(arrays["faces"]):
-            faces = 0.0 if spec is None else data.store.read(spec.identity).metrics.get("faces", 0.0)
-            if faces:
-                body.append((label, "not stored: noise in every cell", f"{faces:,.0f}"))
-            continue
-        mesh = shapes.Mesh(shape.placement.from_cube(arrays["vertices"]), arrays["faces"])
-        path = data.beside(_file_name(f"{condition}-{label}") + ".ply")
-        shapes.write_mesh(mesh, path)
-        body.append((label, path.name, f"{len(mesh.faces):,}"))
+        spec = data.first(condition, label)
+        if shape is not None and label in written:
+            mesh = shapes.Mesh(shape.placement.from_cube(stored[label]["vertices"]), stored[label]["faces"])
+            path = data.beside(_file_name(f"{condition}-{label}") + ".ply")
+            shapes.write_mesh(mesh, path)
+            body.append((label, path.name, f"{len(mesh.faces):,}"))
+        elif faces := 0.0 if spec is None else data.store.read(spec.identity).metrics.get("faces", 0.0):
+            reason = "noise in every cell" if "faces" in stored[label] else "the run came from a pack"
+            body.append((label, f"not stored: {reason}", f"{faces:,.0f}"))
+    table = Table("Mesh files in the folder of this page", ("Encoding", "File", "Faces"), tuple(body))
+    if shape is None:
+        return Panel(title, (table,))
     text = (
         f"{shape.name} was mapped into the unit cube by {shape.placement}, with y in the file and x in the cube. The "
         f"files have the surfaces of the lowest seed in the coordinates of {shape.name}. {' '.join(shape.notes)}"
     )
-    table = Table("Mesh files in the folder of this page", ("Encoding", "File", "Faces"), tuple(body))
     return Panel(title, (Text((text.strip(),)), table))
 
 

@@ -26,10 +26,11 @@ from posenc.workbench.report.publications import PUBLICATIONS
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage import own_scheme_records
 from posenc.workbench.storage.store import Store
+from posenc.workbench.storage.stored import LeftOutError
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import changes, own_data_page, page_file, page_records, planning, run_scale
 from posenc.workbench.studies.shared.compared_score import on_own_data
-from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.declarations import MAIN, PanelSpec
 from posenc.workbench.studies.shared.embedding_scale_panel import embedding_scale_panel, large_positions
 from posenc.workbench.studies.shared.loading_panel import loading_panel
 from posenc.workbench.studies.shared.lr_sweep import sweep_panel
@@ -116,7 +117,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     calls = _calls(data)
     names_of_variants = names_table(calls, own_schemes, study.meanings)
     panels = [summary_panel(answer, own_data_page.judged_predictions(study, data), limits, names=names_of_variants)]
-    drawn = {name: study.panels[name].draw(data) for name in names}
+    drawn = {name: _drawn(study.panels[name], data) for name in names}
     titles = {name: some[0].title for name, some in drawn.items() if some}
     panels += [_claims(study, data, titles)] if judged else []
     panels += drawn.pop(study.first_panel, []) if own else []
@@ -145,6 +146,15 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     )
     shown = (*data.done, *(spec for spec in data.repeated if store.finished(spec.identity)))
     return page_file.with_runs(page, shown)
+
+
+def _drawn(spec: PanelSpec, data: PageData) -> list[Panel]:
+    """Panels of a specification, or a sentence in their place if a pack left out the arrays that they draw."""
+    try:
+        return list(spec.draw(data))
+    except LeftOutError as error:
+        note = f"Not drawn: {error} Train it in another store to draw it: the same command with another --out."
+        return [Panel(spec.about[:1].upper() + spec.about[1:], (Text((note,)),))]
 
 
 def _counted_claims(study: Study, data: PageData) -> tuple[str, ...]:
