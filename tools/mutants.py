@@ -159,6 +159,7 @@ def session_of_examples(path: Path, field: str, only: Sequence[str], examples: S
     results = read(path)
     current(results)
     execution.preload()
+    execution.cases_of(examples)  # an example that there is not would kill every mutant
     number = session_number(results, None)
 
     def test(mutant: Mutant) -> execution.Outcome:
@@ -253,6 +254,8 @@ def warn_of_stale(results: dict[str, Any]) -> None:
 def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
     """True if a mutant is to be tested at a stage: nothing found it so far, and it has not been through that stage."""
     if row["index"] is None or (field == "after" and row.get("before", {}).get("outcome") != "survived"):
+        return False
+    if field == "before" and is_found(row):  # by a test that was added: not to be counted as one that was there
         return False
     done = row.get(field, {"outcome": "survived"})
     return done["outcome"] in ("survived", "error") and stage not in passed(done)

@@ -3,7 +3,21 @@
 import pytest
 import torch
 
-from posenc import ALiBi, BiPE, Learned, NoPE, Positions, RoPE, Sinusoid, attention, segments, sequence
+from posenc import (
+    ALiBi,
+    BiPE,
+    CausalNoPE,
+    FoX,
+    Learned,
+    NoPE,
+    Positions,
+    RoPE,
+    Sinusoid,
+    attention,
+    check,
+    segments,
+    sequence,
+)
 
 SEPARATORS = torch.tensor([False, True, False])
 
@@ -55,6 +69,27 @@ def test_it_is_its_two_schemes():
     want = attention(q, k, v, scheme=rope, q_pos=segment)
     torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=pos), want)
     assert (scheme.claims.axes, scheme.claims.range) == (2, (None, (0, 11)))
+
+
+def test_what_a_scheme_between_segments_keeps_is_of_its_own_positions():
+    torch.manual_seed(0)
+    pos = segments(torch.rand(2, 12) < 0.3)
+    fox = FoX(6, 2)
+    scheme, segment = BiPE(Sinusoid(6), fox), Positions(pos.coords[..., :1])
+    q, k, v = torch.randn(3, 2, 2, 12, 8).unbind()
+    x = torch.randn(2, 12, 6)
+    want = attention(q, k, v, scheme=fox, q_pos=segment, x=x)
+    torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=pos, x=x), want)
+
+
+def test_the_definition_of_a_mask_between_segments_reads_their_numbers_alone():
+    class Noting(CausalNoPE):
+        def define_mask(self, at):
+            assert at.q_pos.shape[1] == at.k_pos.shape[1] == 1
+            return super().define_mask(at)
+
+    report = check(BiPE(Sinusoid(6), Noting()), family="definition")
+    assert report.ok, report
 
 
 def test_fixed_parts_are_translation_invariant():

@@ -33,6 +33,7 @@ from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
 from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
+from posenc.schemes.vo_rope import VORoPE
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -196,6 +197,23 @@ def test_parts_train_are_saved_and_keep_their_wide_parameters():
     assert half.parts[1].weight.dtype == torch.bfloat16
 
 
+def test_parts_map_queries_in_their_order_and_outputs_in_the_opposite_one():
+    first, second = VORoPE(8, at="qkvo"), VORoPE(8, at="qkvo", pairing="half")
+    scheme, pos, (x, _, _) = Sum([first, second], translation="none"), sequence(6), qkv()
+    for site, order in (("q", (first, second)), ("k", (first, second)), ("o", (second, first))):
+        want = x
+        for part in order:
+            want = part.transform(want, part.prepare(pos), site)
+        torch.testing.assert_close(scheme.transform(x, scheme.prepare(pos), site), want)
+
+
+def test_mixing_parts_mix_one_after_the_other():
+    first, second, x = PEG(8, axes=1), PEG(8, axes=1), torch.randn(2, 6, 8, generator=seeded())
+    scheme, pos = Sum([first, RoPE(8), second]), sequence(6)
+    want = second.mix(first.mix(x, first.prepare(pos)), second.prepare(pos))
+    torch.testing.assert_close(scheme.mix(x, scheme.prepare(pos)), want)
+
+
 def test_cached_keys_move_where_one_part_turns_them():
     keys, here, there = torch.randn(1, 2, 5, 8), sequence(5), sequence(5) + 30
     scheme = Sum([CausalNoPE(0.5), RoPE(8)])
@@ -297,7 +315,7 @@ def test_of_a_long_sequence_no_bias_of_a_sum_is_ever_whole(make):
     assert float(coords.grad.abs().max()) > 0
 
 
-@pytest.mark.compile  # the shape hook would refuse these before the sentences do
+@pytest.mark.bare  # the shape hook would refuse these before the sentences do
 def test_what_is_no_scheme():
     with pytest.raises(ValueError, match=r"Sum is made of schemes, .* got a part of type str"):
         Sum([NoPE(), "RoPE"])

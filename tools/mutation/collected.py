@@ -11,6 +11,7 @@ import gc
 import importlib
 import inspect
 import os
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -86,14 +87,57 @@ class Collected:
             return {"outcome": "error", "by": "no test executes it"}
         try:
             put(mutant, self.functions)
-        except LookupError as error:
-            return {"outcome": "error", "by": str(error)[:200]}
+        except LookupError:
+            return run_anew(mutant, [item.nodeid for item in chosen])
         for n, item in enumerate(chosen):
             after = chosen[n + 1] if n + 1 < len(chosen) else None
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if self.failed:
                 return {"outcome": "killed", "by": f"tests: {self.failed[0]}"}
         return {"outcome": "survived"}
+
+
+class Failures:
+    """Plugin of pytest that notes the tests that fail."""
+
+    def __init__(self) -> None:
+        self.names = list[str]()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.names.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.names.append(report.nodeid)
+
+
+def run_anew(mutant: Mutant, ids: Sequence[str]) -> execution.Outcome:
+    """Import the package and the tests again, and run them until one fails.
+
+    For mutants whose code cannot be replaced: it has another number of nested functions, or of names that it closes
+    over, or the value is made once at import.
+
+    Args:
+        mutant: The mutant.
+        ids: Tests as pytest names them.
+
+    Returns:
+        The outcome, as of ``Collected.run``.
+    """
+    import pytest
+
+    failures = Failures()
+    execution.put(mutant, everything=True)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(ROOT / "tests")):
+            del sys.modules[name]
+    plugins = [each for name in execution.PLUGINS for each in ("-p", name)]
+    options = ["-q", "-x", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", *plugins]
+    code = int(pytest.main([*options, *ids], plugins=[failures]))
+    if failures.names:
+        return {"outcome": "killed", "by": f"tests: {failures.names[0]}"}
+    return {"outcome": "survived"} if code == 0 else {"outcome": "error", "by": f"pytest ended with {code}"}
 
 
 def put(mutant: Mutant, functions: Sequence[types.FunctionType]) -> None:

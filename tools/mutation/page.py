@@ -43,14 +43,14 @@ Of the mutants that no earlier stage found, so many went through:
 {table}
 
 "Not found so far" counts mutants that no stage which they went through has found; "found since", those of them that
-a check or test found that was added because of this measurement. The next three columns are verdicts of somebody who
-read the code; "open" is the rest. A mutant is equivalent if no input that the library accepts has another result;
-"speed" changes time or memory alone; "refusal", which wrong input is refused, or with which words. "Gone": the code has
-changed since, and no longer holds what the mutant changed.
+another check or test found: one that was added because of this measurement, or one that the stages had left out. The
+next three columns are verdicts of somebody who read the code; "open" is the rest. A mutant is equivalent if no input
+that the library accepts has another result; "speed" changes time or memory alone; "refusal", which wrong input is
+refused, or with which words. "Gone": the code has changed since, and no longer holds what the mutant changed.
 
 {sessions}
 
-## Found since, by a check or test that was added
+## Found since, by a check or test that was added or left out before
 
 {holes}
 
