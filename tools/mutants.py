@@ -4,6 +4,7 @@
     python tools/mutants.py --again               tests survivors once more, after a check was added
     python tools/mutants.py --again --only "kernels/pairs.py::sums_from" --tests tests/kernels/test_pairs.py::test_name
                                                   tests these survivors with that test alone
+    python tools/mutants.py --more 100            draws 100 mutants more at random, for a session to test
     python tools/mutants.py --faults              applies four faults that once passed the contract
     python tools/mutants.py --page                writes docs/mutants.md from the results
 
@@ -33,7 +34,7 @@ from mutation.collected import Collected
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
 from mutation.page import is_alive, is_found, page, passed, reasons
-from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
+from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, further, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
 PAGE = ROOT / "docs" / "mutants.md"
@@ -111,6 +112,16 @@ def read(path: Path) -> dict[str, Any]:
         "digests": digests(row["file"] for row in rows),
         "mutants": rows,
     }
+
+
+def draw_more(path: Path, count: int) -> None:
+    """Add mutants to the sample, marked as ``further``: they tell how much the tests of the first ones miss."""
+    results = read(path)
+    current(results)
+    more = further(all_mutants(), {row["id"] for row in results["mutants"]}, count)
+    results["mutants"] += [{"id": mutant.id, **dataclasses.asdict(mutant), "further": True} for mutant in more]
+    results["digests"] = digests(row["file"] for row in results["mutants"])
+    write(path, results)
 
 
 def current(results: dict[str, Any]) -> None:
@@ -284,11 +295,14 @@ def main() -> None:
     parser.add_argument("--tests", nargs="+", default=[], help="only these files of tests, or tests with --again")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
     parser.add_argument("--examples", nargs="+", default=[], help='only the contract on these examples, as "Shaw|0"')
+    parser.add_argument("--more", type=int, default=0, help="draw as many mutants more")
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
     args = parser.parse_args()
     if args.faults:
         faults()
+    elif args.more:
+        draw_more(args.out, args.more)
     elif args.page:
         results = read(args.out)
         warn_of_stale(results)

@@ -199,6 +199,14 @@ def test_types_of_edges_have_a_bias_of_their_own():
     ]))  # fmt: skip
 
 
+def test_types_of_edges_on_a_device_without_values_are_not_read():
+    bonds = Graph(torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([1, 1]))
+    scheme, pos = GraphDistance(1, edge_types=2).to("meta"), graphs([bonds], view="hops").to("meta")
+    where = scheme.prepare(pos)
+    q = torch.zeros(1, 1, 2, 4, device="meta")
+    assert scheme.bias(q, q, None, scheme.relate(where, where), None).shape[-2:] == (2, 2)
+
+
 def test_a_state_with_the_lengths_of_an_earlier_version_loads():
     scheme = GraphDistance(1, [(0, 1), (1, 2)])
     old = dict(scheme.state_dict()) | {"rows": torch.zeros(3, 3, dtype=torch.long)}

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from posenc import (
+    PEG,
     ALiBi,
     BiPE,
     CausalNoPE,
@@ -101,6 +102,7 @@ def test_fixed_parts_are_translation_invariant():
     [
         (lambda: BiPE(RoPE(8), RoPE(8)), "one that acts in attention, both of one axis, .* got RoPE and RoPE"),
         (lambda: BiPE(Learned(8, 9), Learned(8, 9)), "got Learned and Learned"),
+        (lambda: BiPE(Sinusoid(8), PEG(8, axes=1)), "got Sinusoid and PEG"),
         (lambda: BiPE(Sinusoid(8, axes=2), NoPE()), "both of one axis"),
         (lambda: segments(torch.tensor([1, 0])), "True for tokens that end a segment"),
         (lambda: segments(torch.tensor([True]), longest=0), "at least one place; got start=.*, longest=0"),

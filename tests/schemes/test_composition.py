@@ -16,6 +16,7 @@ from posenc.positions import Positions, grid, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
+from posenc.schemes.concat_axes import ConcatAxes
 from posenc.schemes.cope import CoPE
 from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.grid_rotate import GridRotate
@@ -122,6 +123,12 @@ def test_other_sums_pass_the_contract():
     ):
         report = check(scheme)
         assert report.ok, report
+
+
+def test_rows_of_an_axis_each_are_as_invariant_as_the_least_invariant():
+    for other, translation in ((Sinusoid(4), "exact"), (Random(4, 24), "expected"), (Learned(4, 24), "none")):
+        for parts in ([Sinusoid(4), other], [other, Sinusoid(4)]):
+            assert ConcatAxes(parts).claims.translation == translation
 
 
 def test_a_bias_of_positions_alone_leaves_the_claim_of_a_rotation():

@@ -1,4 +1,4 @@
-"""Values that no formula checks: defaults of constructors, and the distribution of initial parameters.
+"""Values that no formula checks: defaults of constructors, initial parameters, and which layers and heads share them.
 
 A change of either changes the models of users and stored results without a word. A change on purpose is recorded with
 ``python tests/schemes/test_unchanged_values.py``. Mutation testing (docs/mutants.md) found that nothing else noticed.
@@ -73,11 +73,17 @@ def test_initial_values_are_distributed_as_recorded(recorded):
             assert all(same), f"{case}, {name}: mean, deviation, minimum and maximum {values}, recorded {wanted[name]}"
 
 
+def test_sharing_is_as_recorded(recorded):
+    """No measurement tells whether the parameters of a scheme are those of one layer or of all."""
+    assert {str(case): case.claims.sharing for case in CASES} == recorded["sharing"]
+
+
 def record() -> None:
     """Write the present values, one line for each scheme, function and example."""
     parts = {
         "defaults": {name: defaults(each) for name, each in functions().items()},
         "initial values": {str(case): initial_values(case) for case in CASES},
+        "sharing": {str(case): case.claims.sharing for case in CASES},
     }
     blocks = []
     for part, values in parts.items():
