@@ -18,6 +18,7 @@ from posenc.schemes.alibi import released_slopes
 THETA = torch.ones(2, dtype=torch.float64)
 
 REFUSED = {
+    "ALiBi of a slope of 0": ("slopes", lambda: posenc.ALiBi(2, slopes=[0.5, 0.0])),
     "an attention factor of 0": ("attention factor multiplies", lambda: frequencies.Frequencies(THETA, 0.0)),
     "Coordinates of scale 0": ("`scale` must be positive", lambda: posenc.Coordinates(scale=0.0)),
     "FIRE without a head": ("heads=0", lambda: posenc.FIRE(0)),
@@ -80,6 +81,7 @@ ACCEPTED = {
     "DAPE of one head": lambda: posenc.DAPE(posenc.KERPLELog(1), heads=1, hidden=1),
     "DAPE of one head on a scheme for any number of heads": lambda: posenc.DAPE(posenc.CoPE(4, 5), heads=1),
     "Gaussian features that leave one axis fewer": lambda: posenc.FourierFeatures(6, 2),
+    "DenseGrid of one cell": lambda: posenc.DenseGrid(2, 1),
     "GridDeep of one channel": lambda: posenc.GridDeep(1),
     "GridRotate of one pair": lambda: posenc.GridRotate(2),
     "Shaw of one channel": lambda: posenc.Shaw(1, 3),

@@ -73,6 +73,24 @@ def test_initial_values_are_distributed_as_recorded(recorded):
             assert all(same), f"{case}, {name}: mean, deviation, minimum and maximum {values}, recorded {wanted[name]}"
 
 
+DRAWN = [case for case in CASES if "generator" in inspect.signature(case.kind).parameters]
+
+
+@pytest.mark.parametrize("case", DRAWN, ids=str)
+def test_a_generator_decides_all_initial_values(case):
+    states = []
+    for seed in (1, 2):
+        options = dict(case.options)
+        torch.manual_seed(seed)
+        scheme = case.kind(**options, generator=torch.Generator().manual_seed(7))
+        states.append({name: tensor.clone() for name, tensor in scheme.named_parameters() if "scheme." not in name})
+    if "generator" in inspect.signature(scheme.reset_parameters).parameters:
+        scheme.reset_parameters(torch.Generator().manual_seed(7))
+        states.append(dict(scheme.named_parameters()))
+    for other in states[1:]:
+        assert [name for name, tensor in states[0].items() if not torch.equal(tensor, other[name])] == []
+
+
 def test_sharing_is_as_recorded(recorded):
     """No measurement tells whether the parameters of a scheme are those of one layer or of all."""
     assert {str(case): case.claims.sharing for case in CASES} == recorded["sharing"]
