@@ -1,11 +1,13 @@
 """One attention on three backends: the same numbers, the choice and its reason, and what each refuses."""
 
+import importlib
 import math
 import warnings
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from posenc.attention import Choice, attend, attention, attention_weights, choose
 from posenc.contract.compiling import SchemeEffects
@@ -31,7 +33,7 @@ from posenc.schemes.t5_bias import T5Bias
 from tiers import full_except
 
 # Tests of arguments of a wrong type or shape: the shape hook would refuse them before our sentence does.
-without_the_shape_hook = pytest.mark.compile
+without_the_shape_hook = pytest.mark.bare
 
 
 def draw(*shape: int, seed: int = 7, dtype: torch.dtype = torch.float64) -> Tensor:
@@ -383,6 +385,20 @@ def test_flex_agrees_with_eager_on_tokens_without_a_place_and_other_keys(scheme,
         flex, eager, auto = (attention(q, k, v, **given, backend=b) for b in ("flex", "eager", "auto"))
     close(flex, eager)
     close(auto, eager)
+
+
+def test_flex_gets_turned_queries_with_the_scale(monkeypatch):
+    flex = importlib.import_module("torch.nn.attention.flex_attention")
+
+    def plainly(q, k, v, *, score_mod, scale, enable_gqa):
+        assert score_mod is None
+        assert enable_gqa
+        return functional.scaled_dot_product_attention(q, k, v, scale=scale, enable_gqa=True)
+
+    monkeypatch.setattr(flex, "flex_attention", plainly)
+    q, (k, v), scheme = draw(2, 4, 6, 4), draw(2, 2, 2, 6, 4, seed=8), RoPE(4)
+    found, want = (attention(q, k, v, scheme=scheme, q_pos=sequence(6), scale=0.7, backend=b) for b in ("flex", "sdpa"))
+    close(found, want)
 
 
 def test_a_form_that_flex_cannot_have_says_so():

@@ -21,6 +21,7 @@ from posenc.schemes.peg import PEG
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
 
 
@@ -40,7 +41,7 @@ def prepared(positions: int, tokens: int):
 
 
 # the shape hook would refuse some of these before our sentence does
-@pytest.mark.compile
+@pytest.mark.bare
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -214,6 +215,14 @@ def test_causal_is_the_triangular_mask_of_the_last_queries(scheme, queries):
     torch.testing.assert_close(attention(**here, causal=True, mask=added), expected)
 
 
+@pytest.mark.parametrize("backend", ["auto", "sdpa", "eager"])
+def test_causal_leaves_a_scheme_its_own_mask(backend):
+    n = torch.arange(6)
+    window = (n[:, None] - n >= 0) & (n[:, None] - n < 2)
+    found = run(scheme=SlidingWindow(2, causal=False), causal=True, backend=backend)
+    torch.testing.assert_close(found, run(scheme=NoPE(), mask=window))
+
+
 def test_an_additive_mask_that_is_trained_gets_its_gradient_in_long_rows(monkeypatch):
     monkeypatch.setattr(sys.modules["posenc.attention"], "PAIRS_WHOLE", 8)
     mask = torch.zeros(6, 6, requires_grad=True)
@@ -228,6 +237,14 @@ def test_masks_that_fit(scheme, shape):
     mask = torch.rand(shape, generator=torch.Generator().manual_seed(1)) < 0.6
     whole = mask.expand(2, 4, 6, 6)
     torch.testing.assert_close(run(scheme=scheme, mask=mask), run(scheme=scheme, mask=whole, backend="eager"))
+
+
+def test_under_a_transform_the_numbers_of_an_additive_mask_are_not_read():
+    masks = torch.zeros(3, 6, 6).masked_fill(torch.ones(6, 6).triu(1).bool(), -torch.inf)
+    q, k, v = given().values()
+    asked = {"scheme": NoPE(), "q_pos": sequence(6), "backend": "eager"}
+    together = torch.func.vmap(lambda mask: attention(q, k, v, **asked, mask=mask))(masks)
+    torch.testing.assert_close(together[2], attention(q, k, v, **asked, causal=True))
 
 
 def test_no_sample_and_half_precision():

@@ -184,7 +184,7 @@ def test_the_warning_of_one_direction_names_a_call_that_takes_the_same_edges():
     assert torch.equal(as_graph(edges.T, layout="pairs").edge_index, warned.edge_index)
 
 
-@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+@pytest.mark.bare  # the shape hook would refuse the words before the sentences do
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

@@ -15,7 +15,7 @@ import mutants as command
 from mutation import collected, execution, page
 from mutation.coverage_map import CoverageMap
 from mutation.operators import mutants, mutated
-from mutation.sample import PACKAGE, digests, sample
+from mutation.sample import PACKAGE, digests, further, sample
 
 from posenc import positions
 
@@ -113,12 +113,44 @@ def test_a_mutant_replaces_the_code_of_the_functions_that_are_imported():
     mutant = next(each for each in found if each.change == "length < 0 -> length >= 0")
     code = positions.sequence.__code__
     try:
-        collected.put(mutant, [positions.sequence])
+        assert collected.put(mutant, [positions.sequence])
         with pytest.raises(ValueError, match="at least 0 tokens"):
             positions.sequence(3)
     finally:
         positions.sequence.__code__ = code
     assert positions.sequence(3).count == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "ids", "outcome"),
+    [
+        ("604800.0 -> 604801.0", ["test_periods_return_after_one_period_and_a_span_has_its_ends"], "killed"),
+        ("604800.0 -> 604801.0", ["test_unknown_units"], "survived"),
+    ],
+)
+def test_a_value_that_is_made_at_import_is_tested_by_importing_anew(change, ids, outcome):
+    found = mutants((PACKAGE / "frequencies.py").read_text(encoding="utf-8"), "frequencies.py")
+    mutant = next(each for each in found if each.change == change)
+    with pytest.raises(LookupError, match="changes no function and no plain value"):
+        collected.put(mutant, [])
+    names = [f"tests/test_timestamps.py::{name}" for name in ids]
+    result = execution.in_child(execution.guarded(lambda: collected.run_anew(mutant, names)), 60)
+    assert result["outcome"] == outcome, result
+
+
+def test_what_a_later_test_found_is_not_tested_again_as_if_the_test_had_been_there():
+    row = {"index": 0, "before": {"outcome": "survived", "passed": [0]}}
+    assert command.is_wanted(row, "before", 1)
+    assert not command.is_wanted({**row, "after": {"outcome": "killed"}}, "before", 1)
+
+
+def test_mutants_that_are_drawn_later_are_new_and_always_the_same():
+    population = mutants(SOURCE, "near.py")
+    known = {mutant.id for mutant in population[::2]}
+    found = further(population, known, 3)
+    assert len({mutant.id for mutant in found} - known) == 3
+    assert found == further(population, known, 3)
+    assert further(population, {mutant.id for mutant in population}, 3) == []
 
 
 def test_a_map_of_other_code_says_which_files_have_changed():

@@ -17,7 +17,7 @@ from posenc.kernels.pairs import Pairs, distances, window_rows
 from posenc.positions import Positions, as_positions, grid, readable, sequence, sphere
 
 # Tests of arguments of a wrong type or shape: the shape hook would refuse them before our sentence does.
-without_the_shape_hook = pytest.mark.compile
+without_the_shape_hook = pytest.mark.bare
 
 
 def coords(pos: Positions) -> list:

@@ -117,7 +117,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+@pytest.mark.bare  # the shape hook would refuse the words before the sentences do
 def test_unknown_units():
     with pytest.raises(ValueError, match=r"units of 'second', 'minute', .* got 'fortnight'"):
         times(ISO, unit="fortnight")

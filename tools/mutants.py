@@ -4,6 +4,7 @@
     python tools/mutants.py --again               tests survivors once more, after a check was added
     python tools/mutants.py --again --only "kernels/pairs.py::sums_from" --tests tests/kernels/test_pairs.py::test_name
                                                   tests these survivors with that test alone
+    python tools/mutants.py --more 100            draws 100 mutants more at random, for a session to test
     python tools/mutants.py --faults              applies four faults that once passed the contract
     python tools/mutants.py --page                writes docs/mutants.md from the results
 
@@ -33,7 +34,7 @@ from mutation.collected import Collected
 from mutation.coverage_map import CoverageMap
 from mutation.operators import Mutant, mutants
 from mutation.page import is_alive, is_found, page, passed, reasons
-from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, sample
+from mutation.sample import PACKAGE, ROOT, all_mutants, commit, digests, further, sample
 
 RESULT = ROOT / "results" / "mutants-cpu.json"
 PAGE = ROOT / "docs" / "mutants.md"
@@ -113,6 +114,16 @@ def read(path: Path) -> dict[str, Any]:
     }
 
 
+def draw_more(path: Path, count: int) -> None:
+    """Add mutants to the sample, marked as ``further``: they tell how much the tests of the first ones miss."""
+    results = read(path)
+    current(results)
+    more = further(all_mutants(), {row["id"] for row in results["mutants"]}, count)
+    results["mutants"] += [{"id": mutant.id, **dataclasses.asdict(mutant), "further": True} for mutant in more]
+    results["digests"] = digests(row["file"] for row in results["mutants"])
+    write(path, results)
+
+
 def current(results: dict[str, Any]) -> None:
     """Find the sample again in files that have changed; mutants whose code is gone lose their ``index``."""
     now = digests(row["file"] for row in results["mutants"])
@@ -159,6 +170,7 @@ def session_of_examples(path: Path, field: str, only: Sequence[str], examples: S
     results = read(path)
     current(results)
     execution.preload()
+    execution.cases_of(examples)  # an example that there is not would kill every mutant
     number = session_number(results, None)
 
     def test(mutant: Mutant) -> execution.Outcome:
@@ -254,6 +266,8 @@ def is_wanted(row: dict[str, Any], field: str, stage: int) -> bool:
     """True if a mutant is to be tested at a stage: nothing found it so far, and it has not been through that stage."""
     if row["index"] is None or (field == "after" and row.get("before", {}).get("outcome") != "survived"):
         return False
+    if field == "before" and is_found(row):  # by a test that was added: not to be counted as one that was there
+        return False
     done = row.get(field, {"outcome": "survived"})
     return done["outcome"] in ("survived", "error") and stage not in passed(done)
 
@@ -281,11 +295,14 @@ def main() -> None:
     parser.add_argument("--tests", nargs="+", default=[], help="only these files of tests, or tests with --again")
     parser.add_argument("--stages", type=int, nargs="+", default=range(STAGES), help="only some of the stages 0 to 3")
     parser.add_argument("--examples", nargs="+", default=[], help='only the contract on these examples, as "Shaw|0"')
+    parser.add_argument("--more", type=int, default=0, help="draw as many mutants more")
     parser.add_argument("--faults", action="store_true", help="apply the faults that once passed the contract")
     parser.add_argument("--page", action="store_true", help="write docs/mutants.md")
     args = parser.parse_args()
     if args.faults:
         faults()
+    elif args.more:
+        draw_more(args.out, args.more)
     elif args.page:
         results = read(args.out)
         warn_of_stale(results)

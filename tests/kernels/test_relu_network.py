@@ -82,6 +82,16 @@ def test_parts_have_a_second_derivative(monkeypatch):
     torch.testing.assert_close(second[0], second[1])
 
 
+def test_under_a_transform_it_is_computed_at_once(monkeypatch):
+    monkeypatch.setattr(relu_network, "CHUNK_CPU", 3 * HIDDEN)
+    s, (inner, outer) = NUMBERS["samples"].clone(), layer()
+    each = torch.func.vmap(lambda one: relu_network.relu_network(one, inner, outer))(s)
+    torch.testing.assert_close(each, relu_network.plain(s, inner, outer))
+    slope = torch.func.grad(lambda one: relu_network.relu_network(one, inner, outer).sum())(s)
+    (wanted,) = torch.autograd.grad(relu_network.plain(s.requires_grad_(), inner, outer).sum(), s)
+    torch.testing.assert_close(slope, wanted)
+
+
 class Largest(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()

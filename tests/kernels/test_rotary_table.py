@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from posenc import SectionedRoPE, grid
-from posenc.kernels.rotary import PAIRINGS, Rotation, rotate, rotate_in_place
+from posenc.kernels.rotary import PAIRINGS, Rotation, prepare_rotation, rotate, rotate_in_place
 from posenc.kernels.rotary_table import gather_rotation, rotate_by_table
 from posenc.positions import Positions
 
@@ -30,6 +30,21 @@ def test_the_table_of_a_scheme_on_three_axes_gives_its_rotations(pairing):
     assert torch.equal(rotate_by_table(x, table, batched, scheme.axis_of), expected)
     back = rotate_by_table(expected, table, batched, scheme.axis_of, back=True)
     torch.testing.assert_close(back, x)
+
+
+@pytest.mark.parametrize("pairing", PAIRINGS)
+@pytest.mark.parametrize("size", [0.5, 1, 2, torch.tensor([[3.0, 0.25]], dtype=torch.float64)], ids=str)
+def test_rotations_of_any_size_leave_pairs_that_do_not_turn(pairing, size):
+    """With "across" the head is twice as wide as the turned channels."""
+    angle, pos = draw(3, 2).double(), Positions(torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([True, False, True]))
+    factor = torch.where(pos.placed[:, None], torch.ones(3, 2, dtype=torch.float64) * size, 1.0)
+    angle_here = angle * pos.placed[:, None]
+    cos, sin = angle_here.cos() * factor, angle_here.sin() * factor
+    if pairing == "across":
+        cos, sin = torch.cat([cos, torch.ones_like(cos)], -1), torch.cat([sin, torch.zeros_like(sin)], -1)
+    wanted = torch.stack([cos, sin], -1 if pairing == "interleaved" else -2).float()
+    found = prepare_rotation(angle, pos, pairing, size=size, of=8 if pairing == "across" else 0)
+    torch.testing.assert_close(found.cos_sin, wanted)
 
 
 def test_a_table_has_gradients():

@@ -166,7 +166,7 @@ def test_what_cannot_be_built(text, known, sentence):
         build(parse(text), known)
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -60,7 +60,7 @@ def test_gradients_and_half_precision_do_not_matter() -> None:
     assert (found.requires_grad, found.dtype) == (False, torch.float64)
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_distance_is_refused() -> None:
     unknown: Any = "manhattan"
     with pytest.raises(ValueError, match="how='manhattan'"):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from posenc.attention import attention
-from posenc.kernels.pairs import Pairs, sums_from
+from posenc.kernels.pairs import Pairs, running_sums, sums_from
 from posenc.positions import Positions, sequence
 from posenc.schemes.cope import CoPE
 from posenc.schemes.fox import FoX
@@ -113,6 +113,19 @@ def test_sums_of_what_stands_after_a_key(places, inclusive):
     counts = [[[there > here or (inclusive and there == here) for there in row] for here in row] for row in places]
     wanted = torch.einsum("bhql,bjl->bhqj", values, torch.tensor(counts, dtype=values.dtype))
     torch.testing.assert_close(sums_from(values, Pairs(pos, pos), inclusive=inclusive), wanted, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("own", ["queries", "keys", "both", "none"])
+def test_running_sums_count_keys_at_or_before_each_token(own):
+    """Positions of their own for each sample, on one side or on both."""
+    values, of_q, of_k = draw(2, 3, 5), torch.tensor([[4.0, 1.0], [2.0, 0.0]]), torch.tensor([[3.0, 0, 4, 1, 1]] * 2)
+    of_k[1] = of_k[1].flip(0)
+    of_q, of_k = (of_q if own in ("queries", "both") else of_q[0], of_k if own in ("keys", "both") else of_k[0])
+    found = running_sums(values, Pairs(Positions(of_q[..., None]), Positions(of_k[..., None])))
+    for at, sums in zip((of_q, of_k), found, strict=True):
+        at, keys = at.expand(2, -1), of_k.expand(2, -1)
+        before = (keys[:, None] <= at[..., None]).double()
+        torch.testing.assert_close(sums, torch.einsum("bhk,bnk->bhn", values, before))
 
 
 @pytest.mark.parametrize("scheme", [CoPE(4, 5), FoX(6, 1)], ids=lambda scheme: type(scheme).__name__)

@@ -47,6 +47,7 @@ def test_swin_is_resized_as_its_public_code_resizes_it(h, w, to):
     assert new.window == to
     assert bias(new, grid(*to)).shape == (4, math.prod(to), math.prod(to))
     torch.testing.assert_close(bias(own.resized((h, w), (h, w)), grid(h, w)), bias(own, grid(h, w)))
+    assert torch.equal(own.resized([h, w], list(to)).table, new.table)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,14 @@ def test_types_of_edges_have_a_bias_of_their_own():
     ]))  # fmt: skip
 
 
+def test_types_of_edges_on_a_device_without_values_are_not_read():
+    bonds = Graph(torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.tensor([1, 1]))
+    scheme, pos = GraphDistance(1, edge_types=2).to("meta"), graphs([bonds], view="hops").to("meta")
+    where = scheme.prepare(pos)
+    q = torch.zeros(1, 1, 2, 4, device="meta")
+    assert scheme.bias(q, q, None, scheme.relate(where, where), None).shape[-2:] == (2, 2)
+
+
 def test_a_state_with_the_lengths_of_an_earlier_version_loads():
     scheme = GraphDistance(1, [(0, 1), (1, 2)])
     old = dict(scheme.state_dict()) | {"rows": torch.zeros(3, 3, dtype=torch.long)}
@@ -259,7 +268,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse it before the sentence does
+@pytest.mark.bare  # the shape hook would refuse it before the sentence does
 def test_edges_that_are_no_pairs():
     with pytest.raises(ValueError, match=r"edges are pairs of node numbers, as \[\(0, 1\), .* got \(0, 1, 2\)"):
         GraphDistance(4, [(0, 1, 2)])

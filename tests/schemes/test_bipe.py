@@ -3,7 +3,22 @@
 import pytest
 import torch
 
-from posenc import ALiBi, BiPE, Learned, NoPE, Positions, RoPE, Sinusoid, attention, segments, sequence
+from posenc import (
+    PEG,
+    ALiBi,
+    BiPE,
+    CausalNoPE,
+    FoX,
+    Learned,
+    NoPE,
+    Positions,
+    RoPE,
+    Sinusoid,
+    attention,
+    check,
+    segments,
+    sequence,
+)
 
 SEPARATORS = torch.tensor([False, True, False])
 
@@ -57,6 +72,27 @@ def test_it_is_its_two_schemes():
     assert (scheme.claims.axes, scheme.claims.range) == (2, (None, (0, 11)))
 
 
+def test_what_a_scheme_between_segments_keeps_is_of_its_own_positions():
+    torch.manual_seed(0)
+    pos = segments(torch.rand(2, 12) < 0.3)
+    fox = FoX(6, 2)
+    scheme, segment = BiPE(Sinusoid(6), fox), Positions(pos.coords[..., :1])
+    q, k, v = torch.randn(3, 2, 2, 12, 8).unbind()
+    x = torch.randn(2, 12, 6)
+    want = attention(q, k, v, scheme=fox, q_pos=segment, x=x)
+    torch.testing.assert_close(attention(q, k, v, scheme=scheme, q_pos=pos, x=x), want)
+
+
+def test_the_definition_of_a_mask_between_segments_reads_their_numbers_alone():
+    class Noting(CausalNoPE):
+        def define_mask(self, at):
+            assert at.q_pos.shape[1] == at.k_pos.shape[1] == 1
+            return super().define_mask(at)
+
+    report = check(BiPE(Sinusoid(6), Noting()), family="definition")
+    assert report.ok, report
+
+
 def test_fixed_parts_are_translation_invariant():
     assert BiPE(Sinusoid(8), ALiBi(2)).claims.translation == "exact"
 
@@ -66,6 +102,7 @@ def test_fixed_parts_are_translation_invariant():
     [
         (lambda: BiPE(RoPE(8), RoPE(8)), "one that acts in attention, both of one axis, .* got RoPE and RoPE"),
         (lambda: BiPE(Learned(8, 9), Learned(8, 9)), "got Learned and Learned"),
+        (lambda: BiPE(Sinusoid(8), PEG(8, axes=1)), "got Sinusoid and PEG"),
         (lambda: BiPE(Sinusoid(8, axes=2), NoPE()), "both of one axis"),
         (lambda: segments(torch.tensor([1, 0])), "True for tokens that end a segment"),
         (lambda: segments(torch.tensor([True]), longest=0), "at least one place; got start=.*, longest=0"),

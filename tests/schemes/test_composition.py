@@ -16,6 +16,7 @@ from posenc.positions import Positions, grid, sequence
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.causal_nope import CausalNoPE
 from posenc.schemes.concat import Concat
+from posenc.schemes.concat_axes import ConcatAxes
 from posenc.schemes.cope import CoPE
 from posenc.schemes.dense_grid import DenseGrid
 from posenc.schemes.grid_rotate import GridRotate
@@ -33,6 +34,7 @@ from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
 from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
+from posenc.schemes.vo_rope import VORoPE
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -123,6 +125,12 @@ def test_other_sums_pass_the_contract():
         assert report.ok, report
 
 
+def test_rows_of_an_axis_each_are_as_invariant_as_the_least_invariant():
+    for other, translation in ((Sinusoid(4), "exact"), (Random(4, 24), "expected"), (Learned(4, 24), "none")):
+        for parts in ([Sinusoid(4), other], [other, Sinusoid(4)]):
+            assert ConcatAxes(parts).claims.translation == translation
+
+
 def test_a_bias_of_positions_alone_leaves_the_claim_of_a_rotation():
     assert Sum([RoPE(12), ALiBi(4)]).claims.translation == "exact"
     assert Sum([RoPE(12), ALiBi(4)], translation="exact").claims.translation == "exact"
@@ -194,6 +202,23 @@ def test_parts_train_are_saved_and_keep_their_wide_parameters():
     assert half.parts[0].scheme.parts[0].directions.dtype == torch.float32
     assert torch.equal(half.parts[0].scheme.parts[0].directions, before)
     assert half.parts[1].weight.dtype == torch.bfloat16
+
+
+def test_parts_map_queries_in_their_order_and_outputs_in_the_opposite_one():
+    first, second = VORoPE(8, at="qkvo"), VORoPE(8, at="qkvo", pairing="half")
+    scheme, pos, (x, _, _) = Sum([first, second], translation="none"), sequence(6), qkv()
+    for site, order in (("q", (first, second)), ("k", (first, second)), ("o", (second, first))):
+        want = x
+        for part in order:
+            want = part.transform(want, part.prepare(pos), site)
+        torch.testing.assert_close(scheme.transform(x, scheme.prepare(pos), site), want)
+
+
+def test_mixing_parts_mix_one_after_the_other():
+    first, second, x = PEG(8, axes=1), PEG(8, axes=1), torch.randn(2, 6, 8, generator=seeded())
+    scheme, pos = Sum([first, RoPE(8), second]), sequence(6)
+    want = second.mix(first.mix(x, first.prepare(pos)), second.prepare(pos))
+    torch.testing.assert_close(scheme.mix(x, scheme.prepare(pos)), want)
 
 
 def test_cached_keys_move_where_one_part_turns_them():
@@ -297,7 +322,7 @@ def test_of_a_long_sequence_no_bias_of_a_sum_is_ever_whole(make):
     assert float(coords.grad.abs().max()) > 0
 
 
-@pytest.mark.compile  # the shape hook would refuse these before the sentences do
+@pytest.mark.bare  # the shape hook would refuse these before the sentences do
 def test_what_is_no_scheme():
     with pytest.raises(ValueError, match=r"Sum is made of schemes, .* got a part of type str"):
         Sum([NoPE(), "RoPE"])

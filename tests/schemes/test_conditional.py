@@ -134,7 +134,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_padding():
     with pytest.raises(ValueError, match=r"padding is 'zeros', 'replicate' or 'circular'; got 'reflect'"):
         PEG(3, padding="reflect")

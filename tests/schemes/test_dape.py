@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from posenc import DAPE, FIRE, ALiBi, KERPLELog, RoPE, attention, sequence
+from posenc import DAPE, FIRE, ALiBi, FoX, KERPLELog, RoPE, Sum, attention, sequence
 
 N, HEADS = 9, 4
 
@@ -49,6 +49,20 @@ def test_decoding_needs_the_keys_alone():
     whole = attention(q, k, v, scheme=scheme, q_pos=sequence(N), causal=True)
     last = attention(q[:, :, -1:], k, v, scheme=scheme, q_pos=sequence(N)[N - 1 :], k_pos=sequence(N))
     torch.testing.assert_close(whole[:, :, -1:], last)
+
+
+def test_what_its_scheme_keeps_is_of_the_schemes_own_positions():
+    both = Sum([FoX(6, HEADS), ALiBi(HEADS)]).double()
+    scheme, (q, k, v), x = DAPE(both, HEADS).double(), draw(3, 1, HEADS, N, 8), draw(1, N, 6, seed=8)
+    with torch.no_grad():
+        scheme.outer.zero_()  # no correction is left
+    found, want = (attention(q, k, v, scheme=each, q_pos=sequence(N), x=x) for each in (scheme, both))
+    torch.testing.assert_close(found, want)
+
+
+def test_one_head_has_a_network_for_each_layer_alone():
+    assert DAPE(KERPLELog(1), 1).claims.sharing == "layer"
+    assert DAPE(KERPLELog(2), 2).claims.sharing == "layer and head"
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_kind_of_directions():
     with pytest.raises(ValueError, match=r"'gaussian', 'basic', 'positional', 'released'; got 'cauchy'"):
         FourierFeatures(4, directions="cauchy")

@@ -103,7 +103,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_unknown_signs():
     with pytest.raises(ValueError, match=r"as 'given', 'absolute' or 'random'; got signs='squared'"):
         Laplacian(3, 2, signs="squared")

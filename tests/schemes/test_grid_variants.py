@@ -13,7 +13,7 @@ from posenc.contract.case import Case
 from posenc.contract.claims import translation_is_as_claimed
 from posenc.frequencies import economy
 from posenc.kernels import simplex
-from posenc.kernels.complex_map import ALONG_TOKENS
+from posenc.kernels.complex_map import ALONG_TOKENS, drawn
 from posenc.lookup import scheme_text
 from posenc.positions import Positions, grid, sequence
 from posenc.schemes.grid_complex import GridComplex
@@ -176,6 +176,12 @@ def test_released_coefficients_where_all_waves_meet_by_hand():
     assert ones(deep, ORIGIN, "k")[0, 3] == pytest.approx(-2 * 2.0668 + 1.6818, abs=1e-6)
 
 
+def test_whole_coefficients_become_real_numbers():
+    found = GridComplex(12, coefficients=[(1, 0), (0, 2), (2, -1)]).coefficients
+    assert found == ((1.0, 0.0), (0.0, 2.0), (2.0, -1.0))
+    assert {type(each) for pair in found for each in pair} == {float}
+
+
 def test_coefficients_weigh_each_wave_of_a_sum():
     rng = np.random.default_rng(0)
     q, k, m, n = rng.normal(size=12), rng.normal(size=12), [1.5, -2.0], [0.25, 4.0]
@@ -313,6 +319,14 @@ def test_literal_draws_apart_for_queries_and_keys(variant):
     assert not torch.allclose(q.abs(), k.abs())
 
 
+def test_frozen_deep_draws_its_maps_after_the_directions():
+    """The seeds decide stored results: the directions have the first, queries and keys the next two."""
+    scheme = GridDeep(12, literal="frozen", rotation_seed=5)
+    for side, own in enumerate(scheme.untrained):
+        wanted = drawn(12, torch.Generator().manual_seed(5 * 1_000_003 + 1 + side))
+        assert all(torch.equal(own[name], tensor) for name, tensor in wanted.items())
+
+
 def test_literal_deep_mixes_tokens():
     """Its f is a layer along the tokens: another last token changes the factor of the first."""
     one, other = (GridDeep(12, literal=True).prepare(Positions(torch.tensor([[0, 0], [1, p]]))).q for p in (2, 3))
@@ -334,6 +348,12 @@ def test_a_call_that_draws_anew_is_the_frozen_form_with_that_draw(variant):
     for number in range(3):
         frozen.released.once = scheme.released(scheme.released.generator(number))
         assert torch.equal(effect(scheme, pos), effect(frozen, pos))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_only_what_draws_anew_cannot_be_compiled(variant):
+    (check,) = simplex.NO_GRAPH
+    assert [check in variant(12, literal=form).faults for form in (False, "frozen", True)] == [False, False, True]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

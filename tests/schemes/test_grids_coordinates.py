@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy.interpolate import RegularGridInterpolator
 
-from posenc.kernels.domain import Box, coarse_to_fine, weight_levels
+from posenc.kernels.domain import UNIT, Box, coarse_to_fine, weight_levels
 from posenc.kernels.grid_definition import define_index
 from posenc.kernels.grid_levels import growth, lay_out, tcnn_growth
 from posenc.positions import Positions, grid
@@ -188,6 +188,8 @@ def test_a_box_is_the_unit_cube_moved_and_stretched():
     assert DenseGrid(2, 3, domain=Box(-1, 3)).claims.range == (-1, 3)
     assert DenseGrid(2, 3, domain=Box(0, 1, ("wrap", "error"))).claims.range == (None, (0, 1))
     assert DenseGrid(2, 3, domain=Box(0, 1, "clamp")).claims.range is None
+    assert DenseGrid(2, 3).claims.range == (0, 1)
+    assert UNIT == Box() == (0, 1, "error")
 
 
 def test_clamped_points_take_the_edge_and_no_slope():

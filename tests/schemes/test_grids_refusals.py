@@ -95,7 +95,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+@pytest.mark.bare  # the shape hook would refuse the words before the sentences do
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

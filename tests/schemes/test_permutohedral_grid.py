@@ -7,7 +7,7 @@ import torch
 
 from posenc import PermutohedralGrid, Positions
 from posenc.kernels.domain import coarse_to_fine, weight_levels
-from posenc.kernels.permutohedral import elevated, vertices_and_weights
+from posenc.kernels.permutohedral import elevated, lattice_rows, vertices_and_weights
 
 
 def drawn(axes, points=20, seed=0):
@@ -96,6 +96,14 @@ def test_rows_are_continuous_and_have_derivatives_by_the_coordinates():
     assert float(steps) < 0.02  # a jump would be as large as the values, about 3
     (slope,) = torch.autograd.grad(rows(x).sum(), x, create_graph=True)
     assert slope.requires_grad  # by the table
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rows_of_a_table_in_half_precision_are_rounded_once(dtype):
+    table, x = drawn(16, 3).to(dtype), torch.rand(9, 2, dtype=torch.float64)
+    rows = lattice_rows(table, x, (0.0, 0.0), 0.3)
+    assert rows.dtype == dtype
+    assert torch.equal(rows, lattice_rows(table.float(), x, (0.0, 0.0), 0.3).to(dtype))
 
 
 def test_levels_have_weights_for_coarse_to_fine_training():

@@ -236,7 +236,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_pairing():
     with pytest.raises(ValueError, match=r"'interleaved' \(2i, 2i\+1\), 'half' \(i, i\+d/2\) or, .*; got 'neox'"):
         RoPE(8, pairing="neox")

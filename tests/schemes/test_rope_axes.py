@@ -206,6 +206,7 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
             lambda: AxialRoPE(14),
             r"7 pairs of channels do not divide among 2 axes\. .* bands=\(4, 3\), or use head_dim=16",
         ),
+        (lambda: AxialRoPE(14, axes=3), r"as bands=\(3, 2, 2\), or use head_dim=18"),
         (lambda: AxialRoPE(12, bands=(6, 6)), r"`bands` share 6 pairs among 2 axes, each at least 1; got \(6, 6\)"),
         (lambda: AxialRoPE(12, order=(0, 0)), r"`order` names each of 2 axes once, as \(0, 1\); got \(0, 0\)"),
         (lambda: AxialRoPE(12).prepare(sequence(3)), r"reads 2 axes per position; these positions have 1"),

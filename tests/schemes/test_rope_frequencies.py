@@ -105,6 +105,7 @@ def test_longrope_divides_by_its_lambdas_and_has_the_factor_of_phi3():
     assert found.theta.tolist() == pytest.approx([1, 0.1, 0.005, 0.001 / 32], rel=1e-13)
     assert found.attention_factor == pytest.approx(1.190238, abs=1e-6)
     assert f.longrope([1.0], trained=4096, extended=4096).attention_factor == 1
+    assert f.longrope([1.0], trained=4096, extended=2048).attention_factor == 1
     assert f.longrope([1.0], trained=64, extended=128, attention_factor=1.25).attention_factor == 1.25
 
 
@@ -150,5 +151,14 @@ def test_yarn_warns_of_a_window_in_which_no_pair_turns_often_enough():
     kept = f.yarn(4, factor=4.0, trained=64, alpha=0.5, beta=2.0).theta / f.geometric(4)
     assert short.theta[0] < 0.6 * f.geometric(4)[0]
     assert kept[0] == 1
+    with pytest.warns(UserWarning, match=r"factor=1\.5"):
+        f.yarn(4, factor=1.5, trained=64)
     f.yarn(4, factor=4.0, trained=64, literal=True)
     f.yarn(4, factor=1.0, trained=64)
+
+
+@pytest.mark.bare  # the shape hook stands between the caller and the function
+def test_a_warning_names_the_callers_line():
+    with pytest.warns(UserWarning, match="no pair turns") as caught:
+        f.yarn(4, factor=4.0, trained=64)
+    assert [each.filename for each in caught] == [__file__]

@@ -81,7 +81,7 @@ def test_the_orders_of_channels_that_other_libraries_have():
     np.testing.assert_allclose(made(leading="first"), alternating, atol=1e-12)
 
 
-@pytest.mark.compile  # the shape hook would refuse the words before the sentences do
+@pytest.mark.bare  # the shape hook would refuse the words before the sentences do
 def test_unknown_orders():
     with pytest.raises(ValueError, match=r"stand 'interleaved', in 'halves' or 'sines first'; got 'shuffled'"):
         Sinusoid(12, channels="shuffled")

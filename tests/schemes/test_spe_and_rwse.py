@@ -60,6 +60,11 @@ def test_eigenvalues_that_are_cut_are_left_out_so_that_rows_stay_the_same():
         assert (float((other[order] - one).abs().max()) < 1e-5) is same
 
 
+def test_no_node_has_no_row():
+    pos, scheme = graph(networkx.path_graph(5), axes=3), SPE(8, 3)
+    assert scheme.define_node_rows(pos.coords[:0], pos.graph).shape == (0, 8)
+
+
 def test_spe_refuses_positions_without_eigenvalues():
     with pytest.raises(
         ValueError, match=r"SPE here reads the eigenvalues of a batch of graphs, .* view='eigenvectors'\)"

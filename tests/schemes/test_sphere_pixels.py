@@ -74,6 +74,10 @@ def test_shear_parts_the_diagonals_in_the_octant():
     np.testing.assert_allclose(vectors(SCShear(N, kappa=0.0)), vectors(SCPE(N)), atol=1e-12)
 
 
+def test_a_grid_has_as_many_pixels_on_a_side_as_is_said():
+    assert SCPE(N).claims.range == SCShear(N).claims.range == (0, N - 1)
+
+
 def test_torus_parts_the_diagonals_and_is_translation_invariant():
     v = vectors(SCTorus(N))
     assert likeness(v, (1, 1), (2, 2)) == pytest.approx(0.999184, abs=5e-7)

@@ -192,6 +192,13 @@ def test_space2vec_is_its_formula(kind):
     assert scheme.out_dim == expected.shape[1] == 10 * len(directions)
 
 
+@pytest.mark.parametrize("kind", [Space2VecGrid, Space2VecTheory, SphereC, SphereM, SphereDFS])
+def test_one_scale_is_the_smallest(kind):
+    scheme, pos = kind(1, r_min=0.3, r_max=2.0), Positions(torch.tensor([[0.4, -0.7], [2.0, 1.1]]))
+    wanted = scheme.define_rows(pos.coords.double())
+    torch.testing.assert_close(scheme.embed(scheme.prepare(pos)).double(), wanted, atol=1e-6, rtol=0)
+
+
 def test_theory_is_isotropic_where_grid_is_not():
     """Inner products at one distance along the axis and at 45 degrees, near by: equal to fourth order for theory."""
     there = 3 * np.array([[0, 0], [1, 0], [math.sqrt(0.5), math.sqrt(0.5)]])

@@ -135,7 +135,7 @@ def test_a_state_that_another_size_would_misread_is_refused(one, other, option):
 
 def test_a_moved_window_is_built_and_loaded_again():
     moved = LogCPB(2, (3, 3), literal=True).moved((5, 5))
-    again = LogCPB(2, (5, 5), literal=True, made_for=(3, 3))
+    again = LogCPB(2, [5, 5], literal=True, made_for=[3, 3])
     again.load_state_dict(moved.state_dict())
     torch.testing.assert_close(again._table(), moved._table())
     plain = LogCPB(2, (3, 3)).moved((5, 5))

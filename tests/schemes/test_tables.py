@@ -175,7 +175,7 @@ def test_bad_input(make, sentence):
         make()
 
 
-@pytest.mark.compile  # the shape hook would refuse the word before the sentence does
+@pytest.mark.bare  # the shape hook would refuse the word before the sentence does
 def test_an_unknown_distribution():
     with pytest.raises(ValueError, match=r"drawn 'normal' or 'uniform'; got 'cauchy'"):
         Learned(3, 5, distribution="cauchy")

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from posenc import Positions, RoPE, Sum, Temperature, attention, sequence
+from posenc import CausalNoPE, NoPE, Positions, RoPE, Sum, Temperature, attention, sequence
 
 
 def test_steps_by_hand():
@@ -21,6 +21,14 @@ def test_steps_by_hand():
 def test_positions_before_the_first_and_tokens_without_one_stay():
     pos = Positions(torch.tensor([[-50.0], [100.0], [100.0]]), torch.tensor([True, False, True]))
     assert Temperature(length=4).prepare(pos).tolist() == pytest.approx([1, 1, 1 + 0.1 * math.log(26)])
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+def test_a_constant_temperature_divides_the_logits(temperature):
+    q, k, v = torch.randn(3, 1, 2, 6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = attention(q, k, v, scheme=CausalNoPE(temperature), q_pos=sequence(6))
+    want = attention(q / temperature, k, v, scheme=NoPE(), q_pos=sequence(6), causal=True)
+    torch.testing.assert_close(found, want)
 
 
 def test_as_transformers_computes_it_for_llama_4():

@@ -1,4 +1,4 @@
-"""Values that no formula checks: defaults of constructors, and the distribution of initial parameters.
+"""Values that no formula checks: defaults of constructors, initial parameters, and which layers and heads share them.
 
 A change of either changes the models of users and stored results without a word. A change on purpose is recorded with
 ``python tests/schemes/test_unchanged_values.py``. Mutation testing (docs/mutants.md) found that nothing else noticed.
@@ -73,11 +73,35 @@ def test_initial_values_are_distributed_as_recorded(recorded):
             assert all(same), f"{case}, {name}: mean, deviation, minimum and maximum {values}, recorded {wanted[name]}"
 
 
+DRAWN = [case for case in CASES if "generator" in inspect.signature(case.kind).parameters]
+
+
+@pytest.mark.parametrize("case", DRAWN, ids=str)
+def test_a_generator_decides_all_initial_values(case):
+    states = []
+    for seed in (1, 2):
+        options = dict(case.options)
+        torch.manual_seed(seed)
+        scheme = case.kind(**options, generator=torch.Generator().manual_seed(7))
+        states.append({name: tensor.clone() for name, tensor in scheme.named_parameters() if "scheme." not in name})
+    if "generator" in inspect.signature(scheme.reset_parameters).parameters:
+        scheme.reset_parameters(torch.Generator().manual_seed(7))
+        states.append(dict(scheme.named_parameters()))
+    for other in states[1:]:
+        assert [name for name, tensor in states[0].items() if not torch.equal(tensor, other[name])] == []
+
+
+def test_sharing_is_as_recorded(recorded):
+    """No measurement tells whether the parameters of a scheme are those of one layer or of all."""
+    assert {str(case): case.claims.sharing for case in CASES} == recorded["sharing"]
+
+
 def record() -> None:
     """Write the present values, one line for each scheme, function and example."""
     parts = {
         "defaults": {name: defaults(each) for name, each in functions().items()},
         "initial values": {str(case): initial_values(case) for case in CASES},
+        "sharing": {str(case): case.claims.sharing for case in CASES},
     }
     blocks = []
     for part, values in parts.items():

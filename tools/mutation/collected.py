@@ -11,6 +11,7 @@ import gc
 import importlib
 import inspect
 import os
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -84,24 +85,71 @@ class Collected:
         ]
         if not chosen:
             return {"outcome": "error", "by": "no test executes it"}
+        names = [item.nodeid for item in chosen]
         try:
-            put(mutant, self.functions)
-        except LookupError as error:
-            return {"outcome": "error", "by": str(error)[:200]}
+            of_functions = put(mutant, self.functions)
+        except LookupError:
+            return run_anew(mutant, names)
         for n, item in enumerate(chosen):
             after = chosen[n + 1] if n + 1 < len(chosen) else None
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
             if self.failed:
                 return {"outcome": "killed", "by": f"tests: {self.failed[0]}"}
-        return {"outcome": "survived"}
+        return {"outcome": "survived"} if of_functions else run_anew(mutant, names)
 
 
-def put(mutant: Mutant, functions: Sequence[types.FunctionType]) -> None:
+class Failures:
+    """Plugin of pytest that notes the tests that fail."""
+
+    def __init__(self) -> None:
+        self.names = list[str]()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self.names.append(report.nodeid)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.failed:
+            self.names.append(report.nodeid)
+
+
+def run_anew(mutant: Mutant, ids: Sequence[str]) -> execution.Outcome:
+    """Import the package and the tests again, and run them until one fails.
+
+    For mutants whose code cannot be replaced: it has another number of nested functions, or of names that it closes
+    over, or the value is made once at import.
+
+    Args:
+        mutant: The mutant.
+        ids: Tests as pytest names them.
+
+    Returns:
+        The outcome, as of ``Collected.run``.
+    """
+    import pytest
+
+    failures = Failures()
+    execution.put(mutant, everything=True)
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None) or "").startswith(str(ROOT / "tests")):
+            del sys.modules[name]
+    plugins = [each for name in execution.PLUGINS for each in ("-p", name)]
+    options = ["-q", "-x", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", *plugins]
+    code = int(pytest.main([*options, *ids], plugins=[failures]))
+    if failures.names:
+        return {"outcome": "killed", "by": f"tests: {failures.names[0]}"}
+    return {"outcome": "survived"} if code == 0 else {"outcome": "error", "by": f"pytest ended with {code}"}
+
+
+def put(mutant: Mutant, functions: Sequence[types.FunctionType]) -> bool:
     """Replace the code of the functions that a mutant changes, and default values and plain values of its module.
 
     Args:
         mutant: The mutant.
         functions: Functions of this process, among others those of the module.
+
+    Returns:
+        True if code was replaced; False for values alone, of which another module may hold the earlier ones.
 
     Raises:
         LookupError: If the mutant changes nothing that can be replaced.
@@ -113,18 +161,15 @@ def put(mutant: Mutant, functions: Sequence[types.FunctionType]) -> None:
     before, after = codes(plain), codes(new)
     changed = {key for key, code in before.items() if _content(code) != _content(after[key])}
     own = [each for each in functions if each.__code__.co_filename == str(path)]
-    replaced = 0
-    for each in own:
-        if _key(each) in changed:
-            try:
-                each.__code__ = after[_key(each)]
-            except ValueError as error:  # another number of names that it closes over
-                raise LookupError(f"{mutant.id}: {error}") from error
-            replaced += 1
-    if not replaced:
-        replaced = _put_values(module, own, _executed(module, plain), _executed(module, new))
-    if not replaced:
+    replaced = [each for each in own if _key(each) in changed]
+    for each in replaced:
+        try:
+            each.__code__ = after[_key(each)]
+        except ValueError as error:  # another number of names that it closes over
+            raise LookupError(f"{mutant.id}: {error}") from error
+    if not replaced and not _put_values(module, own, _executed(module, plain), _executed(module, new)):
         raise LookupError(f"{mutant.id} changes no function and no plain value")
+    return bool(replaced)
 
 
 def codes(code: types.CodeType) -> dict[Key, types.CodeType]:

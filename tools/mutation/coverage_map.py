@@ -18,7 +18,7 @@ from mutation.sample import PACKAGE, ROOT, commit, digests, target_files
 
 TESTS = ("tests/schemes", "tests/kernels", "tests/contract/test_core.py", "tests/contract/test_instances.py")
 NEAR = (
-    "tests/test_attention*.py", "tests/test_*position*.py", "tests/test_video_rope.py",
+    "tests/test_attention*.py", "tests/test_*position*.py", "tests/test_video_rope.py", "tests/test_timestamps.py",
     "tests/measure/test_stretched_frequencies.py", "tests/adapt/test_adapted_rotary.py",
 )  # fmt: skip
 """Tests of the mutated files. Slow ones and those that compile are left out."""

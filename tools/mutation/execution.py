@@ -212,7 +212,7 @@ def contract(mutant: Mutant | Fault | None, examples: Sequence[str], *, late: bo
     """
     try:
         put(mutant)
-        cases = _cases(examples)
+        cases = cases_of(examples)
         todo = [each for each in ordered_checks() if each.__name__.startswith(LATE) == late]
     except Exception as error:
         return {"outcome": "killed", "by": f"import: {type(error).__name__}"}
@@ -226,7 +226,7 @@ def contract(mutant: Mutant | Fault | None, examples: Sequence[str], *, late: bo
     return {"outcome": "survived"}
 
 
-def _cases(examples: Sequence[str]) -> list[Case]:
+def cases_of(examples: Sequence[str]) -> list[Case]:
     from posenc.contract.case import Case
 
     cases = []
@@ -258,7 +258,7 @@ def preload() -> None:
     _imports()
     for check in checks():  # this one loads further parts of torch
         if check.__name__.startswith("the_meta"):
-            check(_cases(["KERPLELog|0"])[0])
+            check(cases_of(["KERPLELog|0"])[0])
 
 
 def guarded(work: Callable[[], Outcome]) -> Callable[[], Outcome]:

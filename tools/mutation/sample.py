@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from mutation.operators import Mutant, mutants
@@ -41,6 +41,21 @@ def all_mutants() -> list[Mutant]:
     """Every mutant of the mutated files."""
     files = [(path, path.relative_to(PACKAGE).as_posix()) for path in target_files()]
     return [mutant for path, name in files for mutant in mutants(path.read_text(encoding="utf-8"), name)]
+
+
+def further(population: list[Mutant], known: Collection[str], count: int) -> list[Mutant]:
+    """Draw more mutants at random, each equally likely.
+
+    Args:
+        population: All mutants.
+        known: Identities of the mutants that were drawn before.
+        count: Number of mutants to draw.
+
+    Returns:
+        The drawn mutants, in random order.
+    """
+    rest = [mutant for mutant in population if mutant.id not in known]
+    return random.Random(SEED + len(known)).sample(rest, min(count, len(rest)))
 
 
 def sample(population: list[Mutant]) -> list[Mutant]:
