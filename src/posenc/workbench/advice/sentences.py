@@ -11,7 +11,7 @@ from posenc.workbench.advice.controls import ControlGap
 from posenc.workbench.advice.kinds import Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
-from posenc.workbench.advice.verdict import NAMING_LEVEL
+from posenc.workbench.advice.verdict import NAMING_ERROR
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
@@ -60,8 +60,8 @@ def recommendation(race: Race, scale: Scale) -> str:
         name, gap = verdict.next, verdict.gaps[verdict.next]
         return (
             f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
-            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (an interval of {NAMING_LEVEL:.0%}: "
-            "two equal candidates would be told apart in at most one of five such races)."
+            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (interval of {percent(gap.level)}; of "
+            f"two equal candidates one would be named in at most one of {round(1 / NAMING_ERROR)} such races)."
         )
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
@@ -90,6 +90,11 @@ def recommendation(race: Race, scale: Scale) -> str:
         f"This budget cannot tell {listed} apart{possible}. {verdict.chosen} was the best on the validation part; "
         f"{_more(race)}"
     )
+
+
+def percent(share: float) -> str:
+    """A share in percent, with a decimal if it has one: "95%" or "87.5%"."""
+    return f"{100 * share:g}%"
 
 
 def _listed(names: Sequence[str]) -> str:
