@@ -60,8 +60,8 @@ def recommendation(race: Race, scale: Scale) -> str:
         name, gap = verdict.next, verdict.gaps[verdict.next]
         return (
             f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
-            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (interval of {percent(gap.level)}; of "
-            f"two equal candidates one would be named in at most one of {round(1 / NAMING_ERROR)} such races)."
+            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (interval of {percent(gap.level)}; "
+            f"of two equal candidates one would be named in at most one of {round(1 / NAMING_ERROR)} such races)."
         )
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
