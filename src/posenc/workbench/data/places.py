@@ -140,6 +140,8 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     rows = np.flatnonzero(held)
     if lacking := len(texts) - len(rows):
         notes.append(f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group.")
+    if all(text.lower() in MISSING for text in texts):
+        raise UserFileError(f"{cells.path}: the target {target} is empty in all rows. Name another column.")
     if len(rows) < LEAST_ROWS:
         raise UserFileError(
             f"{cells.path} has {len(rows)} rows with coordinates and {target}, and five folds need {LEAST_ROWS}. Give "
@@ -199,7 +201,13 @@ def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOpti
     numeric = [name for name in others if name not in used and is_possible_target(cells.column(name), name)]
     if len(numeric) == 1:
         return numeric[0], [f"Target: {numeric[0]}, the only other column of numbers. Another one: --target NAME."]
-    example = numeric[-1] if numeric else others[-1]
+    varied = [name for name in others if len(set(cells.column(name)) - {""}) > 1]
+    if not varied:
+        raise UserFileError(
+            f"{cells.path} has no column to predict, because all rows are empty or have the same value: "
+            f"{', '.join(others[:12])}. Add a column with different values."
+        )
+    example = numeric[-1] if numeric else varied[-1]
     raise UserFileError(
         f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {example}"
     )
