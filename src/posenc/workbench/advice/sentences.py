@@ -110,7 +110,7 @@ def _more(race: Race) -> str:
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
     more = max(more, race.next_seconds - race.left)
-    return f"about {format_duration(more)} more may decide it (a larger --budget goes on from here)."
+    return f"about {format_duration(more)} more may decide it: the same command with a larger budget goes on from here."
 
 
 def stop_sentence(race: Race) -> str:

@@ -140,8 +140,6 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     rows = np.flatnonzero(held)
     if lacking := len(texts) - len(rows):
         notes.append(f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group.")
-    if all(text.lower() in MISSING for text in texts):
-        raise UserFileError(f"{cells.path}: the target {target} is empty in all rows. Name another column.")
     if len(rows) < LEAST_ROWS:
         raise UserFileError(
             f"{cells.path} has {len(rows)} rows with coordinates and {target}, and five folds need {LEAST_ROWS}. Give "
@@ -186,12 +184,14 @@ def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOpti
         The name and the sentences.
 
     Raises:
-        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate.
+        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate, or empty.
     """
     if options.target is not None:
         name = cells.stated("target", options.target)
         if name in coordinates:
             raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
+        if all(cell.strip().lower() in MISSING for cell in cells.column(name)):
+            raise UserFileError(f"{cells.path}: the target {name} is empty in all rows. Name another column.")
         return name, []
     others = [name for name in cells.names if name not in coordinates]
     if not others:
