@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.bare
@@ -27,7 +28,20 @@ def test_a_race_without_a_difference_names_nobody_and_one_with_a_large_one_names
     null, large = (benchmark.outcomes(gap, False, far, 6) for gap, far in ((0, False), (8, True)))
     assert null["named_alone"] <= 1
     assert large["better_named_alone"] >= 5
-    assert benchmark.failures([{**null, "named_alone": 6}]) == ["gap 0, equal noise, others as good as the second"]
+    missed = benchmark.failures([{**null, "named_alone": 6}])
+    assert missed == ["gap 0, equal noise, others as good as the second, luck 0.5"]
+    found = {**large, "gap": 2, "better_named_alone": 4}
+    assert benchmark.failures([found]) == ["gap 2, equal noise, others far below, luck 0.5"]
+    assert benchmark.failures([{**found, "luck": 1.0}, {**found, "better_named_alone": 5}]) == []
+
+
+def test_a_gap_is_one_of_standard_errors_of_the_difference_of_the_two_best(benchmark) -> None:
+    """Before, it was one of the noise of the better one alone, so that a noisy second one made it smaller."""
+    for case in range(3):
+        curves = benchmark.simulated(2, True, True, case)
+        better, second = benchmark.BETTER, benchmark.SECOND
+        error = np.hypot(*curves.noise[[better, second]]) * np.sqrt(curves.shared + (1 - curves.shared) / 5)
+        assert curves.final[better] - curves.final[second] == pytest.approx(2 * error)
 
 
 def test_a_replay_sees_what_it_would_have_trained(benchmark, tmp_path: Path) -> None:

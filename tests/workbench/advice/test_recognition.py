@@ -13,6 +13,8 @@ from posenc.workbench.advice.kinds import KINDS
 from posenc.workbench.advice.race import RacePlan, Rung
 from posenc.workbench.advice.recognition import by_name, recognize
 from posenc.workbench.advice.trainer import StudyTrainer
+from posenc.workbench.data.readers import series_table
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
 from tiny_data import WRITERS
@@ -83,6 +85,52 @@ def test_bad_paths_are_refused_and_leave_nothing(tmp_path: Path) -> None:
     assert "the questions on" in refusal(tmp_path / "houses.csv", tmp_path, target="price", question="old")
 
 
+ROWS = [f"{4 + number / 100},{50 + number / 90},{number % 7}.5" for number in range(60)]
+BAD = {
+    "an empty file": ([], {}, "t.csv is empty. A table of places has a header and a line for each place"),
+    "one column": (["price", "1", "2"], {}, "t.csv has 1 column, price. A table of places has"),
+    "no coordinate": (["town,price", "Gent,1", "Brugge,2"], {}, "has 1 column of numbers, price, and a place has two"),
+    "other names": (["a,b,c", *ROWS], {}, "a, b, c: --coordinates a b If a column has times, name it: --time COLUMN"),
+    "no header": (ROWS, {"target": "price"}, "line 1 has the number 4.0, and names of columns are needed"),
+    "no target": (["x,y", "1,2", "2,3"], {}, "has coordinates alone, and a target to predict is needed"),
+}
+"""Name to the lines of a table, options, and a part of the sentence."""
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_table_without_known_columns_is_refused_for_its_fault(name: str, tmp_path: Path) -> None:
+    """Before, all of these were "a table, on which no advice is given"."""
+    lines, options, sentence = BAD[name]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    assert sentence in refusal(tmp_path / "t.csv", tmp_path, **options)
+
+
+def test_stated_columns_make_a_table_one_of_places(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["date,a,b,price", *(f"2024-01-01,{row}" for row in ROWS)]))
+    assert recognize(path, None, None).kind.study == "series"
+    for columns in ("a,b", ("a", "b")):
+        found = recognize(path, None, "price", {"coordinates": columns})
+        assert found.kind.study == "places"
+        assert "--coordinates names the columns of its coordinates" in found.sentence
+    path.write_text(path.read_text().replace("date", "when"))
+    assert recognize(path, None, None, {"time": "when"}).kind.study == "series"
+
+
+def test_a_table_of_coordinates_and_times_is_one_of_places_unless_it_names_series(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "\n".join(["site,date,lon,lat,ph", *(f"{day % 2},2024-01-{day + 1:02d},{ROWS[day]}" for day in range(30))])
+    )
+    for options in ({}, {"id": "site"}):
+        found = recognize(path, None, None, options)
+        chosen, other = ("series", "places") if options else ("places", "series")
+        assert found.kind.study == chosen
+        assert f"too: --study {other}" in found.sentence
+        assert recognize(path, other, None).kind.study == other
+    assert series_table.read(path, ReadingOptions()).options["target"] == "ph", "coordinates are no values"
+
+
 def test_a_budget_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     houses = written(tmp_path, "houses.csv")
     sentence = refusal(houses, tmp_path, target="price", budget="1s", jobs=1)
@@ -106,7 +154,7 @@ def test_shorter_trainings_take_less_time_but_for_their_fixed_part() -> None:
     assert budget.race_seconds(3.0, plan.shorter()) < budget.race_seconds(3.0, plan)
     assert budget.race_seconds(3.0, fixed.shorter()) > budget.race_seconds(3.0, plan.shorter())
     assert budget.least_seconds(3.0, plan) < 2 * budget.race_seconds(3.0, plan)
-    assert plan.shorter().rungs == (Rung(0.5, 3), Rung(0.5, 5), Rung(0.5, 10))
+    assert plan.shorter().rungs == tuple(Rung(0.5, seeds) for seeds in (3, 5, 10, 20, 30))
 
 
 def test_half_of_a_training_is_that_of_its_steps_or_seconds(tmp_path: Path) -> None:

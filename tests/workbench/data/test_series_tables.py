@@ -142,7 +142,7 @@ FAULTS = {
     "text": ("date,y\n2024-01-01,dry\n", {"target": "y"}, "line 2: 'dry' in the column y is not a number"),
     "infinite": ("date,y\n2024-01-01,1\n2024-01-02,inf\n", {}, "line 3: the column y is infinite"),
     "no values": ("date,sky\n2024-01-01,dry\n", {}, "no column of numbers beside date. Name the values: --target NAME"),
-    "empty": ("", {}, "has no reading below its header. A table of series has a header"),
+    "empty": ("", {}, "is empty. A table of series has a header"),
     "target is time": ("date,y\n2024-01-01,1\n", {"target": "date"}, "--target date is the column of the times"),
     "year": ("date,y\n1066-01-01,1\n1067-01-01,2\n", {}, "line 2 and following: times are read from 1685 to 2255"),
 }  # fmt: skip

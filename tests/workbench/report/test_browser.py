@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from accessibility import faults
+from posenc.workbench.report.page import Panel, Preformatted, write_page
 from tiers import full_except
 
 pytestmark = [pytest.mark.browser, pytest.mark.bare]
@@ -147,6 +148,18 @@ def test_a_table_can_be_copied_as_tab_separated_text(browser, page):
     assert rows == figure.locator("table").evaluate(
         "table => [...table.rows].map(row => [...row.cells].map(cell => cell.textContent))"
     )
+    context.close()
+
+
+def test_code_can_be_copied(browser, tmp_path):
+    panel = Panel("Code", (Preformatted("import posenc\n\nmodel = posenc.load('runs')"),))
+    path = write_page(tmp_path / "code.html", title="Code", lead="", panels=[panel], footer="")
+    context = browser.new_context(offline=True, permissions=["clipboard-read", "clipboard-write"])
+    tab = context.new_page()
+    tab.goto(path.as_uri())
+    tab.get_by_role("button", name="Copy").click()
+    tab.get_by_text("Copied").wait_for()
+    assert tab.evaluate("navigator.clipboard.readText()") == "import posenc\n\nmodel = posenc.load('runs')"
     context.close()
 
 

@@ -149,7 +149,7 @@ def advise(
     request_checks.refuse_device_name(device)
     engine = engine_of(executor, device)
     options = {"target": target, **(reading or {})}
-    found = recognize(Path(source), study, target or options.get("coordinates"), options.get("labels"))
+    found = recognize(Path(source), study, target, options)
     trainer = _trainer(found, question, options, changes or {}, device)
     print(found.sentence, flush=True)
     processes = jobs or (cores() if device == "cpu" else 1)

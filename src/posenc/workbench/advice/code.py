@@ -22,7 +22,10 @@ POSITIONS: Mapping[str, str] = {
     "graphs": "pos = Positions(torch.randn(20, 2))  # eigenvectors of the nodes: see docs/graphs.md",
 }
 """Study to a line that makes positions of its kind of data."""
-EMBEDDING = "rows = scheme.embed(scheme.prepare(pos))  # (N, {dim}): add them to the inputs, or concatenate them\n"
+EMBEDDING = """\
+rows = scheme.embed(scheme.prepare(pos))  # (N, {dim})
+# Add the rows to the inputs, or concatenate them.
+"""
 ATTENTION = """\
 q, k, v = torch.randn(3, 1, HEADS, pos.coords.shape[-2], HEAD_DIM)
 out = attention(q, k, v, scheme=scheme, q_pos=pos{causal})
@@ -96,7 +99,7 @@ def _view(settings: Mapping[str, Any], view: str) -> str:
     region = settings["data"]["region"]
     middle, half, sphere = region["middle"], region["half"], region["geometry"] == "sphere"
     columns = "longitude, latitude in degrees" if sphere else "coordinates"
-    example = f"table = torch.tensor([{middle}], dtype=torch.float64)  # {columns}, one row per place\n"
+    example = f"# One row per place: {columns}\ntable = torch.tensor([{middle}], dtype=torch.float64)\n"
     if view == "lonlat":
         return f"{example}pos = Positions(table.deg2rad().float())\n"
     if view == "xyz":
@@ -136,8 +139,10 @@ def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], names: tup
     if settings["row"]["view"] == "lonlat":
         return (
             f"from posenc.adapt.sklearn import {estimator}, PositionEncoder\n\n"
-            f'encoder = PositionEncoder({call!r}, columns=[{columns}], kind="sphere")\n'
-            f"model = {estimator}(encoder)  # model.fit(table, target); other columns are passed on\n"
+            f"scheme = {call!r}\n"
+            f'encoder = PositionEncoder(scheme, columns=[{columns}], kind="sphere")\n'
+            f"model = {estimator}(encoder)  # model.fit(table, target)\n"
+            "# Other columns are passed on.\n"
         )
     middle, half = region["middle"], region["half"]
     lines = [
@@ -163,7 +168,8 @@ def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], names: tup
         "",
         f"steps = [('region', FunctionTransformer(region), [{columns}])]",
         "flat = ColumnTransformer(steps, remainder='passthrough')",
-        f'encoder = PositionEncoder({call!r}, columns={axes}, kind="planar", unit=1.0)',
+        f"scheme = {call!r}",
+        f'encoder = PositionEncoder(scheme, columns={axes}, kind="planar", unit=1.0)',
         f"model = make_pipeline(flat, {estimator}(encoder))  # model.fit(table, target)",
     ]
     return "\n".join(lines) + "\n"

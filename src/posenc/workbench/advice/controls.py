@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate
 from posenc.workbench.advice.kinds import BARE
-from posenc.workbench.advice.paired_gaps import paired_gaps
+from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race, RacePlan, Score
 from posenc.workbench.advice.trainer import StudyTrainer
 from posenc.workbench.storage.store import Store
@@ -66,6 +66,8 @@ def control_gaps(
 ) -> list[ControlGap]:
     """Differences of the chosen candidate from controls: on the test part, or where it lacks scores, in the race.
 
+    The scores of the other candidates count for the variance of a difference, as in all comparisons (``paired_gaps``).
+
     Args:
         race: The race.
         plan: Its plan.
@@ -77,24 +79,24 @@ def control_gaps(
     """
     chosen, last = race.verdict.chosen, race.looks[-1].scores
     level = 1 - (1 - LEVEL) / max(1, len(tested))
-    mine = {seed: last[chosen][seed].test for seed in plan.testing(last[chosen])}
+    seeds = plan.testing(last[chosen])
     made = []
     for name, scores in tested.items():
         look = None
-        values = {chosen: {seed: mine[seed] for seed in mine if seed in scores}, name: scores}
+        values = {each: {seed: last[each][seed].test for seed in seeds} for each in last} | {name: scores}
         ratio = plan.test_ratio
-        if len(values[chosen]) < 2:
+        if len([seed for seed in seeds if seed in scores]) < 2:
             look = next((each for each in reversed(race.looks) if {name, chosen} <= each.scores.keys()), None)
-            values, ratio = _validation(look, (chosen, name)), plan.validation_ratio
-        gap = paired_gaps(values, name, ratio=ratio, level=level)[chosen] if values else None
+            values, ratio = _validation(look), plan.validation_ratio
+        gap = negated(paired_gaps(values, chosen, ratio=ratio, level=level)[name]) if values else None
         made.append(ControlGap(name, reasons[name], gap, look))
     return made
 
 
-def _validation(look: Look | None, names: Sequence[str]) -> dict[str, dict[int, float]]:
-    """Scores of candidates on the validation part after a rung; empty without one."""
+def _validation(look: Look | None) -> dict[str, dict[int, float]]:
+    """Scores of the candidates on the validation part after a rung; empty without one."""
 
     def by_seed(scores: Mapping[int, Score]) -> dict[int, float]:
         return {seed: score.validation for seed, score in scores.items()}
 
-    return {} if look is None else {name: by_seed(look.scores[name]) for name in names}
+    return {} if look is None else {name: by_seed(scores) for name, scores in look.scores.items()}

@@ -9,9 +9,9 @@ from pathlib import Path
 from posenc.lookup.scheme_text import find
 from posenc.measure.statistics import mean
 from posenc.workbench.advice.race import Look, Race, Score
-from posenc.workbench.advice.sentences import Scale, look_sentences, rung_words
+from posenc.workbench.advice.sentences import Scale, look_sentences, percent, rung_words
 from posenc.workbench.advice.trainer import StudyTrainer
-from posenc.workbench.advice.verdict import MARGIN, NAMING_LEVEL, Verdict
+from posenc.workbench.advice.verdict import MARGIN, Verdict
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import (
@@ -131,7 +131,8 @@ def _race(parts: PageParts) -> Panel:
         folded=True,
     )  # fmt: skip
     key = (
-        "A circle is one seed, a tick the mean, a bar the 95% t-interval over seeds. A cross after a name marks a "
+        "A circle is one seed, a tick the mean, a bar the 95% t-interval over seeds, cut at the edge. A "
+        "cross after a name marks a "
         "candidate that was dropped here. It is dropped if the interval of its paired difference from the leader, at a "
         "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign."
     )
@@ -177,11 +178,10 @@ def _test(parts: PageParts) -> Panel:
         for name, seeds in parts.references.items()
         if len(seeds) > 1
     ]
-    hold = (
-        f"{verdict.chosen} is named alone because each interval of {NAMING_LEVEL:.0%} lies above 0"
-        if verdict.kind == "best"
-        else "The intervals hold together (95%, Bonferroni)"
-    )
+    hold = "The intervals hold together (95%, Bonferroni)"
+    if verdict.kind == "best":
+        level = percent(verdict.gaps[verdict.next].level)
+        hold = f"{verdict.chosen} is named alone because each interval of {level} lies above 0"
     note = (
         f"{verdict.seeds} seeds. {hold}; with the variance of Nadeau and Bengio (2003) where each seed has another "
         f"split. Differences up to {MARGIN:.0%} of the distance from the worst candidate count as small."

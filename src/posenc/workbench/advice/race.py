@@ -28,7 +28,7 @@ FEWEST = 2
 """Candidates that always stay."""
 LEAST_FRACTION = 0.5
 """Share of the usual training before which nothing is dropped: encodings overtake each other."""
-MORE_SEEDS = (5, 10)
+MORE_SEEDS = (5, 10, 20)
 """Numbers of seeds to which a rung is extended if the time does not suffice for longer trainings."""
 SAFETY, START_SECONDS = 1.15, 5.0
 """Factor on the predicted time of a rung, and the time in which its worker processes start."""
@@ -56,6 +56,9 @@ class Rung(NamedTuple):
     fraction: float
     seeds: int
 
+
+FIRST_RUNGS = (Rung(0.5, 3), Rung(1.0, 3))
+"""Rungs of every race; more seeds follow."""
 
 Scores = Mapping[str, Mapping[int, Score]]
 """Candidate -> seed -> scores."""
@@ -91,7 +94,7 @@ class RacePlan:
         fixed: Time of a run beside its training, in times of a whole training.
     """
 
-    rungs: Sequence[Rung] = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 5), Rung(1.0, 10))
+    rungs: Sequence[Rung] = (*FIRST_RUNGS, *(Rung(1.0, seeds) for seeds in (5, 10, 20, 30)))
     level: float = 0.95
     validation_ratio: float = 0.0
     test_ratio: float = 0.0
@@ -129,7 +132,7 @@ class RacePlan:
         return [seed for seed in seeds if not self.fresh or seed >= self.choosing_seeds]
 
 
-FRESH_RUNGS = (Rung(0.5, 3), Rung(1.0, 3), Rung(1.0, 6))
+FRESH_RUNGS = (*FIRST_RUNGS, Rung(1.0, 6))
 """Rungs for data without a held-out part: seeds 3 to 5 of the last one have chosen nothing."""
 
 
@@ -308,4 +311,5 @@ def _verdict(looks: Sequence[Look], survivors: Sequence[str], plan: RacePlan) ->
         level=plan.level,
         seconds_of_a_seed=SAFETY * length * seconds / plan.processes,
         whole=last.rung.fraction == 1,
+        fresh=plan.fresh,
     )

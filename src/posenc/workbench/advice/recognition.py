@@ -5,15 +5,26 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from posenc.workbench.advice.kinds import KINDS, Candidate, Kind, kind_of
 from posenc.workbench.advice.trainer import StudyTrainer
-from posenc.workbench.data.forms import Form, forms_of
+from posenc.workbench.data.forms import Form, forms_of, with_named_columns
+from posenc.workbench.data.readers import place_parquet, place_table
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.files.user_files import UserFileError
 from posenc.workbench.request_checks import KIND_STUDIES
 from posenc.workbench.storage.store import Store
 
 OTHERS = "posenc run STUDY PATH compares encodings on other data"
+BOTH = {"places", "series"}
+"""Studies that both take a table with coordinates and times."""
+OTHER_STUDY = {
+    "places": "It has a column of times too: --study series forecasts its values instead.",
+    "series": "It has columns of coordinates too: --study places predicts a column from them instead.",
+}
+"""Sentence on the study that takes such a table too, by the one that is chosen."""
 
 
 class Recognized(NamedTuple):
@@ -30,17 +41,19 @@ class Recognized(NamedTuple):
     sentence: str
 
 
-def recognize(path: Path, study: str | None, target: str | None, labels: str | None = None) -> Recognized:
+def recognize(
+    path: Path, study: str | None, target: str | None, options: Mapping[str, Any] = MappingProxyType({})
+) -> Recognized:
     """Find the kind of data at a path.
 
     Args:
         path: File or folder.
         study: Name of the study that the user states; None to find it.
-        target: Column to predict, or coordinates, if they are stated: a table is then one of places.
-        labels: Table of labels, if it is stated.
+        target: Column to predict, if it is stated.
+        options: Stated options of a reader, such as the columns of coordinates, or the table of labels.
 
     Returns:
-        The kind.
+        The kind. A table with coordinates and times is one of places, unless "id" names its series.
 
     Raises:
         ValueError: There is nothing, several kinds of data, or data that no advice is given on.
@@ -54,24 +67,40 @@ def recognize(path: Path, study: str | None, target: str | None, labels: str | N
         if kind is None:
             raise ValueError(f"no advice is given on {study!r}. --study is one of {', '.join(k.study for k in KINDS)}.")
         return Recognized(kind, path, f"{path} is read as {kind.noun}, as --study {study} says.")
-    forms = [] if labels is not None and path.is_dir() else forms_of(path)
-    known = [(form, kind) for form in forms for kind in KINDS if kind.study in form.studies]
-    if labels is not None and path.is_dir():
+    if options.get("labels") is not None and path.is_dir():
         return Recognized(_of_images(), path, f"{path} is read as labeled images, as --labels says.")
-    kinds = {kind.study for _, kind in known}
     if target is not None and path.is_dir():
         raise ValueError(f"{path} is a folder, and a column to predict is one of a table. Name the table in it.")
-    if target is not None and "places" in kinds:
-        known = [each for each in known if each[1].study == "places"]
+    coordinates = options.get("coordinates")
+    coordinates = coordinates if coordinates is None or isinstance(coordinates, str) else ",".join(coordinates)
+    forms = with_named_columns(forms_of(path), path, options.get("time"), coordinates)
+    known = [(form, kind) for form in forms for kind in KINDS if kind.study in form.studies]
+    kinds, further = {kind.study for _, kind in known}, ""
+    if kinds == BOTH:
+        chosen = "series" if options.get("id") else "places"
+        known, further = [each for each in known if each[1].study == chosen], f" {OTHER_STUDY[chosen]}"
     elif len(kinds) > 1:
         raise ValueError(
-            f"{path} has several kinds of data: {'; '.join(form.name for form, _ in known)}. Name the folder of one of "
-            f"them, or state it: --study {' or '.join(sorted(kinds))}."
+            f"{path} has several kinds of data: {'; '.join(form.name for form, _ in known)}. Name the file or folder "
+            f"of one of them, or state it: --study {' or '.join(sorted(kinds))}."
         )
     if not known:
+        _refuse_table(path, coordinates, target)
         raise ValueError(f"{path} is {_names(forms)}, on which no advice is given. {OTHERS}: posenc data look {path}")
     form, kind = known[0]
-    return Recognized(kind, form.within or path, f"{path} is read as {form.name}, because {form.reason}.")
+    return Recognized(kind, form.within or path, f"{path} is read as {form.name}, because {form.reason}.{further}")
+
+
+def _refuse_table(path: Path, coordinates: str | None, target: str | None) -> None:
+    """Raise the error of a table whose columns have no names that show what they are; nothing for other files."""
+    reader = next((reader for reader in (place_table, place_parquet) if reader.match(path)), None)
+    if reader is None:
+        return
+    reader.cells_of(path)  # An empty table or one of a single column is no table of times either.
+    try:
+        reader.read(path, ReadingOptions(coordinates=coordinates, target=target))
+    except UserFileError as error:
+        raise ValueError(f"{error} If a column has times, name it: --time COLUMN") from None
 
 
 def _of_images() -> Kind:

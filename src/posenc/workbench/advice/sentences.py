@@ -11,7 +11,7 @@ from posenc.workbench.advice.controls import ControlGap
 from posenc.workbench.advice.kinds import Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
-from posenc.workbench.advice.verdict import NAMING_LEVEL
+from posenc.workbench.advice.verdict import NAMING_ERROR
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
@@ -60,8 +60,8 @@ def recommendation(race: Race, scale: Scale) -> str:
         name, gap = verdict.next, verdict.gaps[verdict.next]
         return (
             f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
-            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (an interval of {NAMING_LEVEL:.0%}: "
-            "two equal candidates would be told apart in at most one of five such races)."
+            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (interval of {percent(gap.level)}; "
+            f"of two equal candidates one would be named in at most one of {round(1 / NAMING_ERROR)} such races)."
         )
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
@@ -92,6 +92,11 @@ def recommendation(race: Race, scale: Scale) -> str:
     )
 
 
+def percent(share: float) -> str:
+    """A share in percent, with a decimal if it has one: "95%" or "87.5%"."""
+    return f"{100 * share:g}%"
+
+
 def _listed(names: Sequence[str]) -> str:
     """Names for a sentence; of many the first ones, and the number of the others."""
     if len(names) <= MOST_NAMES:
@@ -105,7 +110,7 @@ def _more(race: Race) -> str:
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
     more = max(more, race.next_seconds - race.left)
-    return f"about {format_duration(more)} more may decide it (a larger --budget goes on from here)."
+    return f"about {format_duration(more)} more may decide it: the same command with a larger budget goes on from here."
 
 
 def stop_sentence(race: Race) -> str:

@@ -1,12 +1,16 @@
 """Answer of a race from scores on the test part: one candidate, several that do not differ, or not decided.
 
-One candidate is named alone if each of its differences from the others is above 0 in its own interval of 80%. This
-states that it is better than all others, which is false as soon as one of them is as good. The comparison with that one
-errs in one of ten races, so the intervals need no correction for their number (intersection-union test). It errs in up
-to one of five if the scores by which it was chosen and those of the test part have the same errors.
+One candidate is named alone if each of its differences from the others is above 0 in its own interval. This states
+that it is better than all others, which is false as soon as one of them is as good. So the intervals need no correction
+for their number (intersection-union test). They do need one for the choice. A training that was lucky is so on both
+parts: with one of two equal candidates chosen for its scores, the difference on the test part is above 0 too often, and
+if both parts have the same errors it is the larger of two. A two-tailed interval covers this worst case (rank
+verification). Between two equal candidates at most one of eight races errs, whatever the parts have in common.
 
 References:
     Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, 295-300.
+    Hung and Fithian 2019, "Rank verification for exponential families", arXiv 1610.03944: the best of several groups is
+    compared with the next one by a two-tailed test without a correction for their number.
 """
 
 from __future__ import annotations
@@ -22,9 +26,9 @@ from posenc.workbench.advice.paired_gaps import BySeed, negated, paired_gaps, se
 FEWEST_SEEDS = 3
 """Seeds of whole trainings that an answer needs."""
 ENOUGH_SEEDS = 10
-"""Seeds of the longest race. With fewer it is not said that more seeds cannot decide."""
-NAMING_LEVEL = 0.8
-"""Coverage of each interval that has to lie above 0 for a candidate to be named alone."""
+"""Seeds with which a variance is known well enough to say that more of them cannot decide."""
+NAMING_ERROR = 0.125
+"""Share of races between two equal candidates that may name one alone: 5 of 40."""
 MARGIN = 0.1
 """Differences up to this share of the distance from the worst candidate to the chosen one are small."""
 
@@ -40,7 +44,7 @@ class Verdict:
         others: Candidates that the test part does not tell apart from it, the best first.
         means: Candidate to its mean score on the test part; empty if no seed was left to test.
         gaps: Candidate to the difference of the chosen one from it on the test part, positive if the chosen is better.
-            The intervals hold together. If the chosen one is named alone, each has the coverage ``NAMING_LEVEL``.
+            The intervals hold together. If the chosen one is named alone, each has its own coverage, ``level``.
         largest: Largest difference between the chosen one and ``others`` that the intervals allow; nan without one.
         seconds_more: Time after which it may be decided; None if more seeds cannot decide it.
         seeds: Number of seeds of the comparison.
@@ -75,6 +79,7 @@ def verdict_of(
     level: float,
     seconds_of_a_seed: float,
     whole: bool = True,
+    fresh: bool = False,
 ) -> Verdict:
     """Compare the chosen candidate with the others on the test part.
 
@@ -87,6 +92,7 @@ def verdict_of(
         seconds_of_a_seed: Time of one more seed of all candidates, each with the whole training.
         whole: False if the trainings are shorter than usual. Nothing is decided then, because encodings that lead after
             a short training are often overtaken.
+        fresh: True if other trainings chose than are compared, so that no luck of a training shows in both.
 
     Returns:
         The answer.
@@ -106,7 +112,8 @@ def verdict_of(
     each_level = 1 - (1 - level) / max(1, len(test) - 1)
     below = paired_gaps(test, chosen, ratio=ratio, level=each_level)
     gaps = {name: negated(gap) for name, gap in below.items()}
-    narrow = {name: negated(gap) for name, gap in paired_gaps(test, chosen, ratio=ratio, level=NAMING_LEVEL).items()}
+    own_level = 1 - (2 if fresh else 1) * NAMING_ERROR
+    narrow = {name: negated(gap) for name, gap in paired_gaps(test, chosen, ratio=ratio, level=own_level).items()}
     close = sorted((name for name, gap in gaps.items() if not gap.above(0)), key=lambda name: -means[name])
     parts = {"chosen": chosen, "others": tuple(close), "means": means, "gaps": gaps, "seeds": seeds}
     if not whole:

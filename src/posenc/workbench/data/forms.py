@@ -10,6 +10,7 @@ from shlex import quote
 from typing import NamedTuple
 
 from posenc.lookup.name_suggestion import unknown
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
     cifar_batches,
@@ -122,7 +123,8 @@ def with_named_columns(forms: list[Form], path: Path, time: str | None, coordina
     Returns:
         The forms.
     """
-    if path.is_dir() or any(form.kind in ("series", "places", "graphs") for form in forms):
+    kinds = {form.kind for form in forms}
+    if path.is_dir() or kinds & {"places", "graphs"} or (coordinates is None and "series" in kinds):
         return forms
     of_parquet, found = bool(series_parquet.match(path)), list[Form]()
     if coordinates is not None and (place_parquet if of_parquet else place_table).match(path):
@@ -293,7 +295,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
             yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
         elif counts[kind]:
             one = "image-fit" if kind == "images" else "shape-fit"
-            name = f"{counts[kind]:,} {kind} without class folders; one of them at a time"
+            name = f"{count_of(counts[kind], kind)} without class folders; one of them at a time"
             contents = "image" if kind == "images" else "mesh"
             yield Form(name, f"it has {kind}", (one,), within=first[kind], contents=contents)
     for table in labels if counts["images"] else ():

@@ -13,8 +13,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.table_cells import TIME_NAMES, Cells, has_numbers, numbers_of
+from posenc.workbench.data.table_cells import TIME_NAMES, Cells, has_numbers, numbers_of, refuse_missing_header
 from posenc.workbench.files.user_files import UserFileError
 
 Geometry = Literal["sphere", "plane", "space"]
@@ -74,6 +75,7 @@ def find_coordinates(cells: Cells, options: ReadingOptions) -> Coordinates:
     if options.coordinates is None:
         names = _by_name(cells.names)
         if not names:
+            refuse_missing_header(cells)
             raise UserFileError(_not_found(cells))
     else:
         names = tuple(cells.stated("coordinates", name) for name in listed(options.coordinates, cells.names))
@@ -141,9 +143,10 @@ def _by_name(names: tuple[str, ...]) -> tuple[str, ...]:
 def _not_found(cells: Cells) -> str:
     numeric = [name for name in cells.names if has_numbers(cells.column(name))]
     if len(numeric) < 2:
+        named = f", {numeric[0]}" if numeric else ""
         return (
-            f"{cells.path} has {len(numeric)} column{'s' * (len(numeric) != 1)} of numbers, and a place has two or "
-            "three numeric coordinates. Add columns such as longitude and latitude."
+            f"{cells.path} has {count_of(len(numeric), 'columns')} of numbers{named}, and a place has two or three "
+            "numeric coordinates. Add columns such as longitude and latitude."
         )
     return (
         f"{cells.path} has no columns named longitude and latitude, x and y, or easting and northing. Name the "
@@ -182,15 +185,18 @@ def _on_sphere(
     beyond = np.flatnonzero(np.abs(latitude) > MOST_LATITUDE)
     if len(beyond):
         at, (first, second) = int(beyond[0]), names
-        fault = f"{cells.at(at)}: the latitude {second} is {latitude[at]:g}, and a latitude is from -90 to 90 degrees."
+        fault = f"{cells.at(at)}: {second} is {latitude[at]:g}, and a latitude is from -90 to 90 degrees."
         if np.nanmax(np.abs(longitude)) <= MOST_LATITUDE:
-            raise UserFileError(f"{fault} Longitude and latitude look swapped: --coordinates {second} {first}")
+            remedy = f"name them in the other order: --coordinates {second} {first}"
+            if _is(first, LONGITUDES) and _is(second, LATITUDES):  # Their names state the order.
+                remedy = f"exchange the names {first} and {second} in the header"
+            raise UserFileError(f"{fault} Longitude and latitude look swapped: {remedy}.")
         raise UserFileError(f"{fault} Correct the line, or read the columns as planar: --geometry plane")
     beyond = np.flatnonzero((longitude < -MOST_LONGITUDE) | (longitude > TURN))
     if len(beyond):
         at = int(beyond[0])
         raise UserFileError(
-            f"{cells.at(at)}: the longitude {names[0]} is {longitude[at]:g}, and a longitude is from -180 to 180 or "
+            f"{cells.at(at)}: {names[0]} is {longitude[at]:g}, and a longitude is from -180 to 180 or "
             "from 0 to 360 degrees. Correct the line, or read the columns as planar: --geometry plane"
         )
     if np.nanmax(longitude) <= MOST_LONGITUDE:

@@ -184,12 +184,14 @@ def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOpti
         The name and the sentences.
 
     Raises:
-        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate.
+        UserFileError: It is not stated and there are several such columns or none; or it is a coordinate, or empty.
     """
     if options.target is not None:
         name = cells.stated("target", options.target)
         if name in coordinates:
             raise UserFileError(f"{cells.path}: --target {name} is a coordinate. Name another column.")
+        if all(cell.strip().lower() in MISSING for cell in cells.column(name)):
+            raise UserFileError(f"{cells.path}: the target {name} is empty in all rows. Name another column.")
         return name, []
     others = [name for name in cells.names if name not in coordinates]
     if not others:
@@ -199,7 +201,13 @@ def target_name(cells: Cells, coordinates: tuple[str, ...], options: ReadingOpti
     numeric = [name for name in others if name not in used and is_possible_target(cells.column(name), name)]
     if len(numeric) == 1:
         return numeric[0], [f"Target: {numeric[0]}, the only other column of numbers. Another one: --target NAME."]
-    example = numeric[-1] if numeric else others[-1]
+    varied = [name for name in others if len(set(cells.column(name)) - {""}) > 1]
+    if not varied:
+        raise UserFileError(
+            f"{cells.path} has no column to predict, because all rows are empty or have the same value: "
+            f"{', '.join(others[:12])}. Add a column with different values."
+        )
+    example = numeric[-1] if numeric else varied[-1]
     raise UserFileError(
         f"{cells.path} has the columns {', '.join(others[:12])}. Name the one to predict: --target {example}"
     )

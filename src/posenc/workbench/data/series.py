@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from posenc.frequencies import LENGTHS
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import code_sentences
+from posenc.workbench.data.place_coordinates import LATITUDES, LONGITUDES
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import is_number, read_times
 from posenc.workbench.data.table_cells import (
@@ -191,7 +192,7 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
             raise UserFileError(f"{path}: --target {clash} is the column of the times or the names. Name another.")
     else:
         usual = next((lower[name] for name in TARGET_NAMES if lower.get(name) in others), "")
-        targets = [usual] if usual else [name for name in others if has_numbers(cells.column(name))]
+        targets = [usual] if usual else _values(others, cells)
     if not targets:
         mostly = next((name for name in others if sum(map(is_number, cells.column(name))) > len(cells.lines) / 2), "")
         if mostly:
@@ -199,6 +200,12 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         raise UserFileError(f"{path} has no column of numbers beside {time}. Name the values: --target NAME")
     not_read = tuple(name for name in names if name not in (time, series, *targets))
     return Columns(time, series, tuple(dict.fromkeys(targets)), not_read)
+
+
+def _values(names: Sequence[str], cells: Cells) -> list[str]:
+    """Columns of numbers; longitude and latitude only if there are no others."""
+    numeric = [name for name in names if has_numbers(cells.column(name))]
+    return [name for name in numeric if name.strip().lower() not in (*LONGITUDES, *LATITUDES)] or numeric
 
 
 def _is_row_number(column: Sequence[str]) -> bool:

@@ -144,6 +144,8 @@ def csv_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -
     if most is not None and is_large(path):
         return _drawn_csv_cells(path, form, noun, most)
     text = read_text(path, MEMORY_FACTOR, noun.wanted)
+    if not text.strip():
+        raise UserFileError(f"{path} is empty. {noun.shape}")
     first = text.partition("\n")[0]
     (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, first)) or [(1, [])]
     names = _names(header, bool(rows), path, noun)
@@ -203,16 +205,21 @@ def _streamed(path: Path, noun: TableNoun) -> Iterator[Iterator[tuple[int, list[
 def _names(header: Sequence[str], has_rows: bool, path: Path, noun: TableNoun) -> tuple[str, ...]:
     """Names of the columns; UserFileError for a table of one column or without rows."""
     names = tuple(name.strip() for name in header)
-    if len(names) < 2 or not has_rows:
-        fault = f"{len(names)} column{'s' * (len(names) != 1)}" if has_rows else f"no {noun.row} below its header"
-        raise UserFileError(f"{path} has {fault}. {noun.shape}")
+    if not has_rows:
+        raise UserFileError(f"{path} has no {noun.row} below its header. {noun.shape}")
+    if len(names) < 2:
+        shape = "Its cells are divided by tabs: end its name in .tsv." if "\t" in "".join(names) else noun.shape
+        raise UserFileError(f"{path} has 1 column, {short(''.join(names), 40)}. {shape}")
     return names
 
 
 def _refuse_other_length(row: Sequence[str], names: Sequence[str], path: Path, line: int) -> None:
     if len(row) != len(names):
         cells, columns = count_of(len(row), "cells"), count_of(len(names), "columns")
-        raise UserFileError(f"{path}, line {line} has {cells}, and the header names {columns}.")
+        raise UserFileError(
+            f"{path}, line {line} has {cells}, and the header names {columns}. Correct the line; a cell with a comma "
+            "stands in quotes."
+        )
 
 
 def parquet_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -> Cells:

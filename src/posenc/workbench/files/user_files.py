@@ -30,7 +30,7 @@ BLOCK = 1 << 20
 SMALL = 1 << 24
 """Bytes that are taken without asking how many are free."""
 SMALLER = "Take a smaller file."
-GZIP_SUFFIX = ".gz"
+GZIP_SUFFIX, ZIP_START = ".gz", b"PK\x03\x04"
 MOST_PACKED = 1100
 """No gzip file is more than about 1,030 times smaller than its content."""
 
@@ -198,6 +198,8 @@ def read_text(path: str | Path, factor: float = 8, wanted: str = "a text file", 
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        if content.startswith(ZIP_START):
+            raise UserFileError(f"{path} is a zip archive, and {wanted} is needed. Unpack it.") from None
         raise UserFileError(
             f"{path} is not a text file: byte {error.start + 1} is not UTF-8. Save it as UTF-8, or give {wanted}."
         ) from None
