@@ -30,8 +30,12 @@ time is compared, so the load of the machine cancels, but for some hundredths.
 * **training**: a step of AdamW of one encoder layer of width 256 at {tokens:,} tokens, without a mask; and the memory
   that the step adds to the process.{training_state}
 * **bytes, operations**: above the aim (decoding {decode:g}, training {training:g}), what torch's operations of the same
-  step read and write, and their arithmetic, as ratios too. Time below the larger of the two is what the scheme's
-  arithmetic costs in this form. Decoding is limited by bytes, and time above their ratio is overhead or arithmetic.
+  step read and write, and their arithmetic where it was counted, as ratios too. They are the floor of this form: a
+  ratio of time near the larger of the two is what moving and computing cost, and a larger one has overhead besides.
+* LieRE computes an exponential of one matrix of 64 x 64 in float64 for each token and head, and its gradient one of
+  twice the size. Its generators do not commute, so no position can use the exponential of another. Blocks of 2 to 4
+  channels, `LieRE(.., block=4)`, have a closed form.
+* ConvPE computes a convolution over 128 tokens in groups of 16 channels, which is arithmetic and not bytes.
 
 {table}
 `python benchmarks/costs.py --out results/costs-cpu.json` measures again ({date}, [figures](../results/costs-cpu.json)).
@@ -123,7 +127,8 @@ def row(name: str, figures: dict[str, Any], aims: dict[str, float]) -> str:
     notes = []
     for step, words in (("decode", "decoding"), ("training", "training")):
         if step in figures and figures[step]["ratio"] > aims[step]:
-            notes.append(f"{words} {figures[step]['bytes']:.2f}, {figures[step]['operations']:.2f}")
+            counted = [f"{figures[step][name]:.2f}" for name in ("bytes", "operations") if name in figures[step]]
+            notes.append(f"{words} {', '.join(counted)}")
     decode, training = figures.get("decode"), figures.get("training")
     cells = [name, *(f"{each['ratio']:.2f}" if each else "" for each in (decode, training))]
     cells += [f"{training['memory']:.2f}" if training else "", "; ".join(notes)]
