@@ -15,7 +15,7 @@ Seconds are the process's own, so another process costs little.
 * Memory: what that step adds to the process at its peak.
 
 Beside the ratio stand the bytes that torch's operations of the same step read and write, and their arithmetic, as
-ratios to the step without positions. Code in this form cannot be faster than both.
+ratios to the step without positions. A ratio of time above both has overhead besides.
 """
 
 from __future__ import annotations
