@@ -1,6 +1,8 @@
 """Cost of each scheme of the catalogue next to no positions: decoding of a token, a training step, memory.
 
     python benchmarks/costs.py --out results/costs-cpu.json
+    python benchmarks/costs.py --out results/costs-cpu.json --schemes FoX FIRE     measures these again
+    python benchmarks/costs.py --out results/costs-cpu.json --rounds 0             counts bytes and operations alone
     python tools/costs.py                 writes docs/costs.md from that file
 
 One thread, float32. A scheme and NoPE take turns (A B B A), and what counts is the median of the rounds' ratios.
@@ -12,8 +14,8 @@ Seconds are the process's own, so another process costs little.
   on the axes of the scheme, or a graph of 1,024 nodes. Rows of another width are projected to that of the layer.
 * Memory: what that step adds to the process at its peak.
 
-Beside the ratio stands the number of bytes that torch's operations of the same step read and write, as a ratio to the
-step without positions. Code that moves them cannot be faster than the memory does.
+Beside the ratio stand the bytes that torch's operations of the same step read and write, and their arithmetic, as
+ratios to the step without positions. A ratio of time above both has overhead besides.
 """
 
 from __future__ import annotations
@@ -26,14 +28,12 @@ from typing import Any
 
 import msgspec
 import torch
-from torch import Tensor, nn
-from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode
-from typing_extensions import override
+from torch import nn
 
 from command import keep, met, options
 from encoder import peak_memory, start_memory
 from language import DECODING, as_claimed, filled, ratio, seconds_of, sequential
+from operations import share, work
 from posenc.graph_data.builders import graph
 from posenc.lookup.scheme_text import Specification, build, parse
 from posenc.measure.run_time import consecutive_positions
@@ -61,29 +61,40 @@ AIMS = {"decode": 1.10, "training": 1.25}
 def main() -> int:
     parser = options("Costs of every scheme, next to no positions.", 7)
     parser.add_argument("--only", choices=("decode", "training"), help="one of the two, added to those of --out")
+    parser.add_argument("--schemes", nargs="+", default=[], help="these schemes, added to those of --out")
     chosen = parser.parse_args()  # load of the machine cancels in ratios of processor time, so it need not be idle
     torch.set_num_threads(1)
     found: dict[str, dict[str, Any]] = {}
-    if chosen.only and chosen.out and chosen.out.exists():  # the other comparison stays
-        found = json.loads(chosen.out.read_text(encoding="utf-8"))["found"]
+    more: dict[str, Any] = {"rounds": chosen.rounds}
+    if (chosen.only or chosen.schemes or not chosen.rounds) and chosen.out and chosen.out.exists():  # the rest stays
+        stored = json.loads(chosen.out.read_text(encoding="utf-8"))
+        found = stored["found"]
+        more["note"] = stored.get("note", "")
+        more["rounds"] = chosen.rounds or stored["rounds"]
     for name, (run, words) in {"decode": (decoding, "a step of decoding"), "training": (training, "training")}.items():
-        for scheme, row in run(chosen.rounds).items() if chosen.only in (None, name) else ():
-            found.setdefault(scheme, {})[name] = row
-            ratio_of, aim = row["ratio"], AIMS[name]
+        for scheme, row in run(chosen.rounds, tuple(chosen.schemes)).items() if chosen.only in (None, name) else ():
+            row = found.setdefault(scheme, {}).setdefault(name, {}) | row
+            found[scheme][name] = row
+            ratio_of, aim = row.get("ratio", math.nan), AIMS[name]
             print(
                 f"{scheme}: {words} {ratio_of:.2f} x no positions (aim {aim:g} x, {met(ratio_of <= aim)})", flush=True
             )
-    keep(chosen, context=CONTEXT, tokens=TOKENS, rounds=chosen.rounds, aims=AIMS, found=found)
+    keep(chosen, context=CONTEXT, tokens=TOKENS, aims=AIMS, found=found, **more)
     return 0
 
 
-def decoding(rounds: int, config: LanguageConfig = DECODING, context: int = CONTEXT) -> dict[str, dict[str, float]]:
-    """Ratio of time and bytes of one step of decoding with each scheme of a text."""
+def decoding(
+    rounds: int, names: tuple[str, ...] = (), config: LanguageConfig = DECODING, context: int = CONTEXT
+) -> dict[str, dict[str, float]]:
+    """Ratio of time and bytes of one step of decoding with each scheme of a text; no time with 0 rounds."""
     found, plain = {}, decoding_step(NoPE(), config, context)
     for name, scheme in (sequential(config, context) | embedded(config, context)).items():
+        if names and name not in names:
+            continue
         gate(name, scheme, config, min(context, 100))
         step = decoding_step(scheme, config, context)
-        found[name] = {"ratio": compared(step, plain, 5 * rounds)} | {"bytes": work(step) / work(plain)}
+        counted = share(work(step), work(plain))
+        found[name] = counted if rounds == 0 else {"ratio": compared(step, plain, 5 * rounds)} | counted
     return found
 
 
@@ -127,10 +138,11 @@ def training(rounds: int, names: tuple[str, ...] = (), tokens: int = TOKENS) -> 
     for name in names or catalogue():
         scheme, pos = scheme_at(name, tokens)
         sides = [step_of(scheme, pos), step_of(NoPE(), pos)]
-        time_ratio = compared(sides[0], sides[1], rounds)
-        memory = [_memory(side) for side in sides]
-        works = [work(side) for side in sides]
-        found[name] = {"ratio": time_ratio, "memory": memory[0] / memory[1]} | {"bytes": works[0] / works[1]}
+        found[name] = share(work(sides[0]), work(sides[1]))
+        if rounds > 0:
+            time_ratio = compared(sides[0], sides[1], rounds)
+            memory = [_memory(side) for side in sides]
+            found[name] |= {"ratio": time_ratio, "memory": memory[0] / memory[1]}
     return found
 
 
@@ -202,31 +214,6 @@ def decoding_step(scheme: Scheme, config: LanguageConfig, context: int) -> Calla
         cache.drop(context, context + 1)
 
     return step
-
-
-class Work(TorchDispatchMode):
-    """Counts the bytes of the inputs and results of all operations of torch that compute."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bytes = 0.0
-
-    @override
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        given, made = ([t for t in pytree.tree_leaves(each) if isinstance(t, Tensor)] for each in ((args, kwargs), out))
-        addresses = {t.untyped_storage().data_ptr() for t in given}
-        if all(t.untyped_storage().data_ptr() in addresses for t in made) and not func._schema.is_mutable:
-            return out  # a view
-        self.bytes += sum(t.numel() * t.element_size() for t in (*given, *made))
-        return out
-
-
-def work(run: Callable[[], Any]) -> float:
-    """Bytes that a call reads and writes."""
-    with Work() as counted:
-        run()
-    return counted.bytes
 
 
 def _memory(step: Callable[[], None]) -> float:

@@ -113,6 +113,8 @@ def sequential(config: LanguageConfig, context: int) -> dict[str, Scheme]:
         "scale_base": float(context),
         "npos_max": 64,
         "max_distance": 128,
+        "chunk": WINDOW,
+        "size": WINDOW,
     }
     found = {}
     for name in catalogue():

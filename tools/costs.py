@@ -29,8 +29,13 @@ time is compared, so the load of the machine cancels, but for some hundredths.
   schemes that a text cannot have, or that no cache can serve.
 * **training**: a step of AdamW of one encoder layer of width 256 at {tokens:,} tokens, without a mask; and the memory
   that the step adds to the process.{training_state}
-* **bytes**: above the aim (decoding {decode:g}, training {training:g}), what the operations of the same step read and
-  write. A ratio of time near it is what moving them costs; a larger one has arithmetic or overhead besides.
+* **bytes, operations**: above the aim (decoding {decode:g}, training {training:g}), what torch's operations of the same
+  step read and write, and their arithmetic where it was counted, as ratios too. A
+  ratio of time up to the larger of the two is what moving and computing cost; a larger one has overhead besides.
+* LieRE computes an exponential of one matrix of 64 x 64 in float64 for each token and head, and its gradient one of
+  twice the size. Its generators do not commute, so no position can use the exponential of another. Blocks of 2 to 4
+  channels, `LieRE(.., block=4)`, have a closed form.
+* ConvPE computes a convolution over 128 tokens in groups of 16 channels, which is arithmetic and not bytes.
 
 {table}
 `python benchmarks/costs.py --out results/costs-cpu.json` measures again ({date}, [figures](../results/costs-cpu.json)).
@@ -79,8 +84,10 @@ with kernel_form("torch"):
 """
 
 ADAPTED_TEXT = """A Llama of {parameters:.0f} million random parameters with a cache of {context:,} tokens, one token at
-a time: the time of a forward with the scheme in its attention (`posenc.adapt.llama`) to that of the same model with
-transformers' SDPA and a mask that adds numbers, as a bias needs one. The aim is {aim:g}.
+a time: the time of a forward with a scheme that `posenc.adapt.llama` put in, to that of the original model with its own
+rotation, transformers' SDPA and the same cache. Beside a bias the original model gets a mask that adds numbers, as a
+bias needs one at the least. "By layer" is a function of the layer, `lambda layer: scheme`, so that the scheme acts in
+each layer's attention. The aim is {aim:g}; {load}
 
 | scheme | time per token |
 |---|---|
@@ -95,7 +102,7 @@ def page() -> str:
     stored, adapted = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULT, ADAPTED))
     rows = [row(name, each, stored["aims"]) for name, each in sorted(stored["found"].items())]
     head = (
-        "| scheme | decoding | training | peak memory | above the aim: bytes |",
+        "| scheme | decoding | training | peak memory | above the aim: bytes, operations |",
         "|---|---|---|---|---|",
     )
     listed = "\n".join(f"| {name} | {ratio:.2f} |" for name, ratio in sorted(adapted["found"].items()))
@@ -107,7 +114,10 @@ def page() -> str:
         note=textwrap.fill(stored.get("note", ""), 120),
         context=stored["context"], tokens=stored["tokens"], **stored["aims"],
         table="\n".join([*head, *rows]) + "\n", date=provenance["date"][:10],
-        adapted=ADAPTED_TEXT.format(rows=listed, **{key: adapted[key] for key in ("parameters", "context", "aim")}),
+        adapted=ADAPTED_TEXT.format(
+            rows=listed, load=f"measured with {adapted['rounds']} rounds beside load {adapted['load']:.1f}.",
+            **{key: adapted[key] for key in ("parameters", "context", "aim")},
+        ),
         kernels=KERNELS_TEXT,
     )  # fmt: skip
 
@@ -117,7 +127,8 @@ def row(name: str, figures: dict[str, Any], aims: dict[str, float]) -> str:
     notes = []
     for step, words in (("decode", "decoding"), ("training", "training")):
         if step in figures and figures[step]["ratio"] > aims[step]:
-            notes.append(f"{words} {figures[step]['bytes']:.2f}")
+            counted = [f"{figures[step][name]:.2f}" for name in ("bytes", "operations") if name in figures[step]]
+            notes.append(f"{words} {', '.join(counted)}")
     decode, training = figures.get("decode"), figures.get("training")
     cells = [name, *(f"{each['ratio']:.2f}" if each else "" for each in (decode, training))]
     cells += [f"{training['memory']:.2f}" if training else "", "; ".join(notes)]

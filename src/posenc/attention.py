@@ -11,7 +11,7 @@ import importlib
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -23,7 +23,8 @@ from posenc.kernels import attention_mask, chunked_attention, few_key_attention
 from posenc.kernels.attention_mask import AttentionMask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import refuse_unfit, require_width
+from posenc.kernels.shared_results import Made, known_mask, once, remember_mask
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
 
@@ -39,10 +40,6 @@ PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
 """Block sizes of biases, in values ``B H Q K``. Up to PAIRS_WHOLE (16 MiB in float32) a bias is computed at once. A
 larger bias is computed in blocks of about PAIRS_AT_ONCE values, and of at least QUERIES_AT_ONCE queries, since fewer
 are slow."""
-
-
-Made = tuple[dict[str, Any], object]
-"""A dictionary that the layers of one forward pass share, empty at first, and the layer that reads it now."""
 
 
 class Choice(NamedTuple):
@@ -165,7 +162,7 @@ def attend_at(
     """``attention`` for models, which also accept schemes that act only outside attention."""
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
-    _refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
+    refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
     scheme = scheme.for_texts(q_pos, k_pos)
     where_q = scheme.prepare(q_pos)
     where_k = where_q if k_pos is q_pos else scheme.prepare(k_pos)
@@ -213,7 +210,8 @@ def attend(
         backend: "auto" (default), "sdpa", "flex" or "eager".
         keys_ready: True if ``k`` and ``v`` are transformed already, as from a cache. Default False.
         made: A dictionary that the layers of one forward pass share, with a value that identifies this layer. Layers
-            with the same scheme and pair then compute a bias once, if it depends on the pair alone. Default None.
+            with the same scheme and pair then compute the scheme's mask once, and its bias if it depends on the pair
+            alone. Default None.
 
     Returns:
         Head outputs ``(B, H, Q, E)``.
@@ -231,6 +229,8 @@ def attend(
         >>> attend(q, k, v, rope, where, where, rope.relate(where, where)).shape
         torch.Size([1, 4, 6, 8])
     """
+    if made is not None and (known := known_mask(made, mask, q)) is not None:
+        return _sdpa(q, k, v, known, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale))
     attention_mask.refuse_mask(mask)
     if q.shape[1] % k.shape[1]:
         raise ValueError(
@@ -258,7 +258,7 @@ def attend(
     ):
         out = _sdpa(q, k, v, None, scale, causal=True)
     elif backend == "sdpa":
-        out = _sdpa(q, k, v, _both(scheme.mask(pair), _rows(mask, slice(None), q)), scale)
+        out = _masked(q, k, v, scheme, pair, mask, made, scale)
     else:
         raise ValueError(f"attention runs on 'auto', 'sdpa', 'flex' or 'eager'; got backend={backend!r}.")
     return scheme.transform(out, where_q, "o")
@@ -277,6 +277,7 @@ def attend_with_weights(
     mask: Tensor | AttentionMask | None = None,
     scale: float | None = None,
     dropout: float = 0.0,
+    keys_ready: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """``attend`` that also returns the attention weights and can apply dropout to them.
 
@@ -294,14 +295,17 @@ def attend_with_weights(
         mask: True where a query may attend to a key, ``(Q, K)`` or ``(B, H, Q, K)``; or a rule, as in ``attend``.
         scale: Factor on the logits. Default ``1 / sqrt(D)``.
         dropout: Probability of dropping a weight. Default 0.
+        keys_ready: True if ``k`` and ``v`` are transformed already, as from a cache. Default False.
 
     Returns:
         Head outputs ``(B, H, Q, E)`` and weights ``(B, H, Q, K)``.
     """
     scale, rows = 1 / math.sqrt(q.shape[-1]) if scale is None else scale, _rows(mask, slice(None), q)
-    q, k = scheme.transform(q, where_q, "q") * scale, scheme.transform(k, where_k, "k")
+    q = scheme.transform(q, where_q, "q") * scale
+    if not keys_ready:
+        k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
     weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=rows), dropout)
-    out, extra = grouped_matmul(weights, scheme.transform(v, where_k, "v")), scheme.value_bias(weights, pair)
+    out, extra = grouped_matmul(weights, v), scheme.value_bias(weights, pair)
     return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
 
 
@@ -359,11 +363,9 @@ def _in_parts(
     mask: Tensor | AttentionMask | None, made: Made | None = None,
 ) -> Tensor:  # fmt: skip
     """``run`` on one block of queries at a time, if there are many pairs and the scheme's pair can be divided."""
+    if not _is_divided(q, k, pair, mask):
+        return run(q, k, v, scheme, pair, kept, mask, made)
     pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
-    trained = isinstance(mask, Tensor) and mask.requires_grad  # blocks compute no gradient of a mask
-    if not (readable(q) and pairs > PAIRS_WHOLE and isinstance(pair, Divisible)) or trained:
-        # a traced graph is not divided either
-        return run(q, k, v, scheme, pair, kept, _rows(mask, slice(None), q), made)
 
     def block(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
         pair, kept = more
@@ -373,59 +375,76 @@ def _in_parts(
     return chunked_attention.attend_in_chunks(block, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
 
 
+def _is_divided(q: Tensor, k: Tensor, pair: Pair, mask: Tensor | AttentionMask | None) -> bool:
+    if not readable(q) or q.shape[2] == 1:  # a traced graph is not divided
+        return False
+    trained = isinstance(mask, Tensor) and mask.requires_grad  # blocks compute no gradient of a mask
+    pairs = q.shape[0] * q.shape[1] * q.shape[2] * k.shape[2]
+    return pairs > PAIRS_WHOLE and not trained and isinstance(pair, Divisible)
+
+
 def _eager(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None,
-    made: Made | None,
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
+    mask: Tensor | AttentionMask | None, made: Made | None,
 ) -> Tensor:  # fmt: skip
-    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=mask, made=made)
+    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=_rows(mask, slice(None), q), made=made)
     out = grouped_matmul(weights, v)
     extra = scheme.value_bias(weights, pair)
     return out if extra is None else out + extra
 
 
 def _biased(
-    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | None,
-    made: Made | None,
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
+    mask: Tensor | AttentionMask | None, made: Made | None,
 ) -> Tensor:  # fmt: skip
     """SDPA with a dense additive mask; q is multiplied by the scale already, because a bias reads it so."""
-    allowed, added = attention_mask.split_mask(mask)
+    shared = None if scheme.bias_reads else made
+    added = once(shared, scheme, "added", (mask, q.dtype), lambda: _added(q, k, scheme, pair, kept, mask))
+    if shared is not None and added is not None and scheme.claims.sites <= {"bias", "mask"}:
+        remember_mask(shared, mask, q, added)
+    return _sdpa(q, k, v, added, 1.0)
+
+
+def _added(
+    q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | AttentionMask | None
+) -> Tensor | None:
+    """The additive mask of SDPA: a scheme's bias, and both masks."""
+    allowed, added = attention_mask.split_mask(_rows(mask, slice(None), q))
     attn_mask = _both(scheme.mask(pair), allowed)
-    bias = _bias(q, k, scheme, pair, kept, attention_mask.counted_keys(attn_mask, added), made)
+    bias = scheme.bias(q, k, kept, pair, attention_mask.counted_keys(attn_mask, added))
     if added is not None:
         bias = added if bias is None else bias + added
-    if bias is not None:
-        wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # SDPA in half precision accepts it on a CPU
-        bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
-        attn_mask = (
-            bias
-            if attn_mask is None or not attention_mask.may_exclude_keys(attn_mask)
-            else bias.masked_fill(~attn_mask, -torch.inf)
-        )
-    return _sdpa(q, k, v, attn_mask, 1.0)
+    if bias is None:
+        return attn_mask
+    wide = bias.dtype == torch.float32 and q.device.type == "cpu"  # SDPA in half precision accepts it on a CPU
+    bias = bias if wide and q.dtype.itemsize < 4 else bias.to(q.dtype)
+    if attn_mask is None or not attention_mask.may_exclude_keys(attn_mask):
+        return bias
+    return bias.masked_fill(~attn_mask, -torch.inf)
+
+
+def _masked(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, mask: Tensor | AttentionMask | None,
+    made: Made | None, scale: float,
+) -> Tensor:  # fmt: skip
+    """SDPA with the two masks and no bias; one query on a CPU reads the keys that it attends to, and no others."""
+
+    def allowed() -> tuple[Tensor | None, slice | None]:
+        both = _both(scheme.mask(pair), _rows(mask, slice(None), q))
+        return (both, None) if both is None else attention_mask.attended_keys(both)
+
+    both, keys = once(made, scheme, "mask", (mask,), allowed)
+    if keys is not None:
+        k, v = k[..., keys, :], v[..., keys, :]
+    return _sdpa(q, k, v, both, scale)
 
 
 def _bias(
     q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, attn_mask: Tensor | None, made: Made | None
 ) -> Tensor | None:
-    """A scheme's bias. Layers share it if it depends on the pair alone.
-
-    Activation checkpointing runs a layer twice, so the layer that computed the shared bias computes it again. A bias
-    computed without gradients is not shared with a layer that trains the scheme.
-    """
-    if made is None or scheme.bias_reads:
-        return scheme.bias(q, k, kept, pair, attn_mask)
-    shared, layer = made
-    stored = shared.get("bias")
-    if stored is not None and shared["by"] is not layer and (stored.requires_grad or not _trained(scheme)):
-        return stored
-    bias = scheme.bias(q, k, kept, pair, attn_mask)
-    if stored is None and bias is not None:
-        shared.update(bias=bias, by=layer)
-    return bias
-
-
-def _trained(scheme: Scheme) -> bool:
-    return torch.is_grad_enabled() and any(p.requires_grad for p in scheme.parameters())
+    """A scheme's bias. Layers share it if it depends on the pair alone."""
+    shared = None if scheme.bias_reads else made
+    return once(shared, scheme, "bias", (), lambda: scheme.bias(q, k, kept, pair, attn_mask))
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False) -> Tensor:
@@ -523,51 +542,3 @@ def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-def _refuse_unfit(
-    q: Tensor, k: Tensor, v: Tensor, q_pos: Positions, k_pos: Positions, others: dict[str, Tensor | None]
-) -> None:
-    """Refuses tensors and positions that differ in tokens, samples or device."""
-    for name, t in (("q", q), ("k", k), ("v", v)):
-        if t.dim() != 4:
-            raise ValueError(
-                f"`{name}` has shape (B, H, tokens, channels); got {tuple(t.shape)}. Add the axes that it lacks."
-            )
-    for name, t, pos in (("q", q, q_pos), ("k", k, k_pos)):
-        if t.shape[-2] != pos.count:
-            swapped = f" If it is (B, tokens, H, channels), pass {name}.transpose(1, 2)."
-            raise ValueError(
-                f"`{name}` has {t.shape[-2]} tokens and its positions are {pos.count}. Pass {name}_pos with one "
-                f"position per token, as sequence({t.shape[-2]}).{swapped if t.shape[1] == pos.count else ''}"
-            )
-    if not readable(q):
-        return  # a traced graph must not depend on the sizes and devices below
-    for name, t in others.items():
-        if t is not None and t.device != q.device:
-            raise ValueError(f"`q` is on {q.device} and `{name}` on {t.device}. Write {name}.to({str(q.device)!r}).")
-        if t is not None and name in ("v", "x") and t.shape[-2] != k.shape[-2]:
-            raise ValueError(
-                f"`k` has {k.shape[-2]} tokens and `{name}` has {t.shape[-2]}. Pass those of the same tokens."
-            )
-        if t is not None and name == "x" and len(t) != len(q):
-            raise ValueError(
-                f"`q` is of {len(q)} samples and `x` of {len(t)}. Pass the block's input of these samples."
-            )
-        if t is not None and name == "mask" and not attention_mask.covers(t, q, k):
-            raise ValueError(
-                f"`mask` has shape (Q, K) or (B, H, Q, K), here ({q.shape[-2]}, {k.shape[-2]}); got {tuple(t.shape)}. "
-                "For one row of keys per sample, (B, K), write mask[:, None, None]."
-            )
-    for name, pos in (("q", q_pos), ("k", k_pos)):
-        if pos.coords.device != q.device:
-            raise ValueError(
-                f"`{name}` is on {q.device} and its positions on {pos.coords.device}. Write "
-                f"{name}_pos.to({str(q.device)!r})."
-            )
-        samples = {len(p) for p in (pos.coords[..., 0], pos.placed) if p is not None and p.dim() == 2}
-        if samples - {1, len(q)}:
-            raise ValueError(
-                f"`{name}` is of {len(q)} samples and its positions of {max(samples)}. Pass positions (N, P) for all "
-                f"samples, or ({len(q)}, N, P)."
-            )

@@ -281,3 +281,74 @@ def test_what_a_model_cannot_take_is_one_sentence_and_changes_nothing(kind, sche
         llama(model, scheme)
     assert type(model) is getattr(transformers, f"{kind}ForCausalLM")
     assert torch.equal(logits(model, ids), before)
+
+
+class Counted(Own):
+    """A bias that counts the calls of its methods."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = {"prepare": 0, "relate": 0, "bias": 0}
+        self.bias_reads = frozenset()
+
+    def prepare(self, pos):
+        self.calls["prepare"] += 1
+        return super().prepare(pos)
+
+    def relate(self, where_q, where_k):
+        self.calls["relate"] += 1
+        return super().relate(where_q, where_k)
+
+    def bias(self, *given):
+        self.calls["bias"] += 1
+        return super().bias(*given)
+
+
+def test_a_step_prepares_relates_and_makes_a_bias_once_for_all_layers():
+    with pytest.warns(UserWarning, match="cannot hold this Counted"):
+        model = llama(made(), Counted())
+    scheme, ids = model.model.rotary_emb.scheme, torch.arange(9)[None]
+    cache = transformers.DynamicCache(config=model.config)
+    for new, prepared in ((ids[:, :8], 1), (ids[:, 8:], 3)):  # a step prepares new tokens, and queries with all keys
+        scheme.calls.update(prepare=0, relate=0, bias=0)
+        with torch.no_grad():
+            step = model(new, past_key_values=cache).logits
+        assert scheme.calls == {"prepare": prepared, "relate": 1, "bias": 1}
+    torch.testing.assert_close(step[:, -1], logits(model, ids)[:, -1], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("name", "keys", "numbers"), [("VORoPE", 16, 0), ("PoPE", 32, 0), ("RoPE and ALiBi", 16, 1)])
+def test_a_cache_holds_transformed_keys_and_positions_only_where_pairs_are_read(name, keys, numbers, monkeypatch):
+    model, counts = adapted(name), []
+    scheme, cache = model.model.rotary_emb.scheme, transformers.DynamicCache(config=model.config)
+    own = type(scheme).transform
+
+    def counted(self, x, where, site):
+        counts.append((site, x.shape[2]))
+        return own(self, x, where, site)
+
+    monkeypatch.setattr(type(scheme), "transform", counted)
+    with torch.no_grad():
+        model(torch.arange(9)[None], past_key_values=cache)
+        counts.clear()
+        model(torch.arange(1)[None], past_key_values=cache)
+    assert cache.layers[0].keys.shape[-1] == keys + numbers
+    assert {count for site, count in counts if site == "k"} == {1}, "a cached key was transformed again"
+
+
+def test_layers_that_only_rotate_keep_the_models_attention(tmp_path):
+    own, ids = made(), torch.arange(1, 21)[None]
+    schemes = [RoPE(16, pairing="half"), ALiBi(4)]
+    model = llama(copy.deepcopy(own), lambda layer: schemes[layer])
+    rotations = model.model.rotary_emb.rotations
+    assert [each is None for each in rotations] == [False, True]
+    with torch.no_grad():
+        cache = transformers.DynamicCache(config=model.config)
+        model(ids, past_key_values=cache)
+    assert [layer.keys.shape[-1] for layer in cache.layers] == [16, 17]
+    out = model.generate(ids, max_new_tokens=6, **GREEDY)
+    torch.testing.assert_close(torch.stack(out.logits, 1), logits(model, out.sequences)[:, 19:-1], atol=1e-5, rtol=0)
+    model.save_pretrained(tmp_path)
+    again = saved_class(tmp_path).from_pretrained(tmp_path).eval()
+    assert [each is None for each in again.model.rotary_emb.rotations] == [False, True]
+    torch.testing.assert_close(logits(again, ids), logits(model, ids), atol=1e-6, rtol=0)

@@ -53,12 +53,12 @@ def test_decoding_is_timed_once_it_is_right(costs, monkeypatch):
     monkeypatch.setattr(costs, "embedded", lambda config, context: {})
     every = costs.sequential
     monkeypatch.setattr(costs, "sequential", lambda *given: {"FoX": every(*given)["FoX"]})
-    (row,) = costs.decoding(1, small, 16).values()
+    (row,) = costs.decoding(1, ("FoX",), small, 16).values()
     assert row["ratio"] > 0
     assert row["bytes"] > 1
     monkeypatch.setattr(costs, "filled", lambda *given: (_ for _ in ()).throw(ValueError("it differs")))
     with pytest.raises(ValueError, match="it differs"):
-        costs.decoding(1, small, 16)
+        costs.decoding(1, ("FoX",), small, 16)
 
 
 def test_a_training_step_is_compared_with_one_without_positions(costs):
@@ -69,8 +69,18 @@ def test_a_training_step_is_compared_with_one_without_positions(costs):
 
 def test_bytes_of_operations_are_counted_and_views_are_free(costs):
     a, b = torch.randn(3, 4), torch.randn(4, 5)
-    assert costs.work(lambda: a @ b) == 4 * (12 + 20 + 15)
-    assert costs.work(lambda: a[1:].T) == 0
+    product, view = costs.work(lambda: a @ b), costs.work(lambda: a[1:].T)
+    assert (product.bytes, product.operations) == (4 * (12 + 20 + 15), 2 * 3 * 4 * 5)
+    assert (view.bytes, view.operations) == (0, 0)
+
+
+def test_operations_that_torch_does_not_count_are_counted(costs):
+    q, k, v = torch.randn(1, 2, 3, 8), torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8)
+    attended = costs.work(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
+    assert attended.operations >= 2 * 2 * 3 * 5 * 16
+    turn = torch.tensor([[0.0, 8.0], [-8.0, 0.0]], dtype=torch.float64)
+    once, halved = (costs.work(lambda t=t: t.matrix_exp()).operations for t in (turn / 8, turn))
+    assert (once, halved) == (2 * 8 * 5, 2 * 8 * (5 + 3))
 
 
 @pytest.mark.oracles
@@ -81,6 +91,10 @@ def test_an_adapted_model_is_timed_beside_attention_with_a_mask(monkeypatch):
     tool = loaded(ROOT / "benchmarks" / "adapted_decoding.py", "adapted_decoding")
     sizes = tool.SIZES | {"hidden_size": 64, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 100,
                           "num_attention_heads": 4}  # fmt: skip
-    found, parameters = tool.measure(1, ("ALiBi(4)",), 16, sizes)
-    assert found["ALiBi(4)"] > 0
+    rope = "RoPE(16, pairing='half')"
+    found, parameters = tool.measure(1, ("ALiBi(4)", rope, rope + tool.BY_LAYER), 16, sizes)
+    assert len(found) == 3
+    assert min(found.values()) > 0
+    with pytest.raises(ValueError, match="differ from the original model's"):
+        tool.measure(1, ("RoPE(16, pairing='half', base=3.0)",), 16, sizes)
     assert parameters > 10000

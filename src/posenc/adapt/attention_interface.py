@@ -1,17 +1,19 @@
 """Schemes in the attention of transformers models, by transformers' ``AttentionInterface`` and mask interface.
 
 A model that calls its attention by ``config._attn_implementation`` calls ``_scheme_attention`` for the name "posenc".
-The model's rotation is replaced by one without angles. Its keys are cached as they are projected, with two additions in
-further channels: the position of the token, and the scheme's ``keep`` of it. Every cache of transformers therefore
-knows the position of each key, whatever it drops or reorders. Keys are transformed at each step.
+The model's rotation is replaced by one without angles. Keys and values are transformed once, before they are cached.
+If the scheme reads pairs of positions, further channels of a key hold the position of its token and the scheme's
+``keep`` of it. Every cache of transformers therefore knows the position of each key, whatever it drops or reorders.
+Keys whose rotation depends on the length of the text are cached as they are projected, and transformed at each step.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +21,7 @@ from typing_extensions import override
 
 from posenc.adapt import key_channels
 from posenc.adapt.compatibility import refuse_sites
+from posenc.adapt.rotary_embedding import Kind, Rotary, own_rotation
 from posenc.attention import attend, attend_with_weights
 from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
 from posenc.positions import Positions, readable, sequence
@@ -26,7 +29,9 @@ from posenc.scheme import Scheme
 
 NAME = "posenc"
 """Name of the attention in ``config._attn_implementation``."""
-SITES = {"q", "k", "v", "o", "bias", "value_bias", "mask"}
+OF_PAIRS = {"bias", "value_bias", "mask"}
+"""Sites at which a scheme reads pairs of positions."""
+SITES = OF_PAIRS | {"q", "k", "v", "o"}
 MORE = {"softcap": "caps its logits", "s_aux": "has attention sinks", "position_bias": "adds a bias of its own"}
 """Arguments of a model's attention that change its logits, and what they mean."""
 CACHES = ("past_key_values", "layer_past")
@@ -43,10 +48,15 @@ class ForwardPass:
         numbers: Number of the scheme of each layer.
         ids: Positions of the new tokens, ``(B, N)`` or ``(1, N)``.
         reached: Set that gets the number of each layer whose attention was called.
+        rotations: For each scheme a function that computes cosines and sines for the model's own rotation, if that is
+            all that the scheme does.
     """
 
-    def __init__(self, schemes: Sequence[Scheme], numbers: Sequence[int], ids: Tensor, reached: set[int]) -> None:
-        self.schemes, self.numbers, self.ids, self.reached = schemes, numbers, ids, reached
+    def __init__(
+        self, schemes: Sequence[Scheme], numbers: Sequence[int], ids: Tensor, reached: set[int],
+        rotations: Sequence[Callable[[], Any] | None],
+    ) -> None:  # fmt: skip
+        self.schemes, self.numbers, self.ids, self.reached, self.rotations = schemes, numbers, ids, reached, rotations
         self._shared: dict[Any, tuple[int, Any]] = {}
 
     def shared(self, key: Any, layer: int, make: Callable[[], Any]) -> Any:
@@ -56,6 +66,10 @@ class ForwardPass:
             value = make()
             self._shared[key] = layer, value
         return value
+
+    def causal(self, queries: int, layer: int, device: torch.device) -> Any:
+        """The causal mask of a forward pass without cached keys."""
+        return self.shared(("causal", queries), layer, lambda: causal_mask(queries, queries, None, device))
 
 
 class PositionEmbeddings(tuple[Tensor, Tensor]):
@@ -70,13 +84,26 @@ class SchemeEmbedding(nn.Module):
     Args:
         schemes: Different schemes.
         numbers: Number of the scheme of each layer.
-        turning: Number of channels that the model's own rotation turns.
+        kind: Conventions of the model's own rotation.
+
+    Attributes:
+        rotations: For each scheme that only rotates as the model does: a ``rotary_emb`` that makes its cosines and
+            sines. None for the others.
     """
 
-    def __init__(self, schemes: Sequence[Scheme], numbers: Sequence[int], turning: int) -> None:
+    def __init__(self, schemes: Sequence[Scheme], numbers: Sequence[int], kind: Kind) -> None:
         super().__init__()
-        self.schemes, self.numbers, self.turning = nn.ModuleList(schemes), tuple(numbers), turning
+        self.schemes, self.numbers, self.kind = nn.ModuleList(schemes), tuple(numbers), kind
         self.reached: set[int] = set()
+        self.rotations: tuple[Rotary | None, ...] = (None,) * len(schemes)
+
+    def find_rotations(self) -> None:
+        """Measure which schemes only rotate as the model does. Its layers then rotate and attend as before."""
+        trained = [scheme.claims.learned for scheme in self._schemes]  # these may rotate otherwise after a step
+        self.rotations = tuple(
+            None if learned else own_rotation(scheme, self.kind)
+            for scheme, learned in zip(self._schemes, trained, strict=True)
+        )
 
     @property
     def scheme(self) -> Scheme:
@@ -93,10 +120,18 @@ class SchemeEmbedding(nn.Module):
             raise ValueError(
                 f"this model has position ids of shape {tuple(position_ids.shape)}; a scheme for text reads (B, N)."
             )
-        ones = x.new_ones(*position_ids.shape, self.turning)
+        ones = x.new_ones(*position_ids.shape, self.kind.turning)
         embeddings = PositionEmbeddings((ones, torch.zeros_like(ones)))
-        embeddings.forward_pass = ForwardPass(self._schemes, self.numbers, position_ids, self.reached)
+        rotations = [None if each is None else functools.partial(each, x, position_ids) for each in self.rotations]
+        embeddings.forward_pass = ForwardPass(self._schemes, self.numbers, position_ids, self.reached, rotations)
         return embeddings
+
+
+class OwnRotation(NamedTuple):
+    """A call of a layer whose scheme only rotates as the model does: the model rotates and attends as before."""
+
+    forward_pass: ForwardPass
+    layer: int
 
 
 class Call:
@@ -109,70 +144,97 @@ class Call:
     """
 
     def __init__(self, forward_pass: ForwardPass, layer: int, x: Tensor) -> None:
-        self.forward_pass, self.layer, self.x = forward_pass, layer, x
+        self.forward_pass, self.layer = forward_pass, layer
         self.number = forward_pass.numbers[layer]
         self.scheme = forward_pass.schemes[self.number]
-        self.where = forward_pass.shared((self.number, "new tokens"), layer, self._prepared)
+        self.where, self.keys_ready, self.reads_positions = forward_pass.shared(self.number, layer, self._prepared)
         self.kept = self.scheme.keep(x, self.where)
+        self.width = 0
 
-    def _prepared(self) -> Any:
-        ids = self.forward_pass.ids
-        return self.scheme.prepare(sequence(ids[0] if len(ids) == 1 else ids))
+    def _prepared(self) -> tuple[Any, bool, bool]:
+        """Prepared positions of the new tokens; and whether the scheme needs those of cached keys, or only the keys."""
+        ids, ready = self.forward_pass.ids, self.scheme.exact is None
+        where = self.scheme.prepare(sequence(ids[0] if len(ids) == 1 else ids))
+        return where, ready, not (ready and self.scheme.claims.sites.isdisjoint(OF_PAIRS))
 
-    def with_positions(self, key: Tensor) -> Tensor:
-        """Keys ``(B, G, N, D)`` of the new tokens with their positions and ``keep`` as further channels."""
-        ids = self.forward_pass.ids[..., None].expand(len(key), -1, -1)
-        values = ids.to(torch.promote_types(key.dtype, torch.float32)) * SCALE
-        if self.kept is not None:
-            values = torch.cat([values, self.kept.movedim(2, 1).flatten(2).to(values.dtype)], -1)
-        return key_channels.append(key, values)
+    def as_cached(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys ``(B, G, N, D)`` and values of new tokens as a cache holds them, with positions as further channels."""
+        if self.keys_ready:
+            key, value = self.scheme.transform(key, self.where, "k"), self.scheme.transform(value, self.where, "v")
+        self.width = key.shape[-1]
+        return (self._with_positions(key) if self.reads_positions else key), value
+
+    def _with_positions(self, key: Tensor) -> Tensor:
+        """Keys with the positions of their tokens, and with ``keep`` if the scheme has it."""
+
+        def positions() -> Tensor:
+            return self.forward_pass.ids[..., None].to(torch.promote_types(key.dtype, torch.float32)) * SCALE
+
+        def channels() -> Tensor:
+            return key_channels.channels(positions(), key.shape[1], key.dtype).expand(len(key), -1, -1, -1)
+
+        if self.kept is None:
+            shared = self.forward_pass.shared(("positions", key.shape[:2], key.dtype), self.layer, channels)
+            return torch.cat([key, shared], -1)
+        kept = self.kept.movedim(2, 1).flatten(2).to(torch.promote_types(key.dtype, torch.float32))
+        return key_channels.append(key, torch.cat([positions().expand(len(kept), -1, -1), kept], -1))
 
     def attend(self, q: Tensor, wide: Tensor, v: Tensor, mask: Any, scale: float, dropout: float) -> Tensor:
-        """Head outputs ``(B, H, Q, D)`` of queries and of keys with positions."""
+        """Head outputs ``(B, H, Q, D)`` of queries, and of keys and values as they are cached."""
         self.forward_pass.reached.add(self.layer)
-        where_q, where_k, pair, made, kept = self._related(q, wide)
-        k = wide[..., : q.shape[-1]]
+        count, new = wide.shape[2], wide.shape[2] == q.shape[2]
+        where_q, where_k, pair, made = self.forward_pass.shared(
+            (self.number, count), self.layer, lambda: self._related(wide, new)
+        )
+        k = wide[..., : self.width] if self.reads_positions else wide
+        kept = self.kept if new or self.kept is None else self._kept_of_all(wide)
         if dropout:
             return attend_with_weights(
-                q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, dropout=dropout, scale=scale
-            )[0]
+                q, k, v, self.scheme, where_q, where_k, pair,
+                kept=kept, mask=mask, dropout=dropout, scale=scale, keys_ready=self.keys_ready,
+            )[0]  # fmt: skip
         return attend(
-            q, k, v, self.scheme, where_q, where_k, pair, kept=kept, mask=mask, scale=scale, made=(made, self.layer)
-        )
+            q, k, v, self.scheme, where_q, where_k, pair,
+            kept=kept, mask=mask, scale=scale, made=(made, self.layer), keys_ready=self.keys_ready,
+        )  # fmt: skip
 
-    def _related(self, q: Tensor, wide: Tensor) -> tuple[Any, ...]:
-        """Prepared positions of queries and keys, their relation, a dictionary to share biases, and ``keep``."""
-        passed, new, kept = self.forward_pass, wide.shape[2] == q.shape[2], self.kept
-        shape = () if kept is None else (kept.shape[1], *kept.shape[3:])
+    def _related(self, wide: Tensor, new: bool) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Prepared positions of queries and keys, their relation, and a dictionary that layers share."""
+        if not new:
+            self._refuse_cache()
+        if new or not self.reads_positions:
+            pair = self.scheme.relate(self.where, self.where) if self.reads_positions else None
+            return self.where, self.where, pair, {}
+        places = self._numbers(wide)[..., :1].detach() / SCALE
+        ids = self.forward_pass.ids.expand(len(places), -1)
+        positions = [Positions(at[0] if len(places) == 1 else at) for at in (ids[..., None], places)]
+        scheme = self.scheme.for_texts(*positions)
+        where_q, where_k = (scheme.prepare(pos) for pos in positions)
+        return where_q, where_k, scheme.relate(where_q, where_k), {}
 
-        def numbers() -> Tensor:  # read by the first layer only, unless the scheme keeps values of each layer
-            return key_channels.separate(wide, q.shape[-1], 1 + (torch.Size(shape).numel() if shape else 0))[1]
+    def _numbers(self, wide: Tensor) -> Tensor:
+        """Numbers of all keys, ``(B, K, M)``: the position and the values of ``keep``."""
+        one = None if self.kept is None else self.kept[:, :, :1]
+        return key_channels.separate(wide, self.width, 1 + (0 if one is None else one[0].numel()))[1]
 
-        if not new and kept is not None:
-            kept = numbers()[..., 1:].unflatten(-1, shape).movedim(1, 2)
-        if not new and self.scheme.exact == "model":
+    def _kept_of_all(self, wide: Tensor) -> Tensor:
+        assert self.kept is not None
+        shape = (self.kept.shape[1], *self.kept.shape[3:])
+        return self._numbers(wide)[..., 1:].unflatten(-1, shape).movedim(1, 2)
+
+    def _refuse_cache(self) -> None:
+        name = type(self.scheme).__name__
+        if self.scheme.exact == "model":
             raise ValueError(
-                f"this {type(self.scheme).__name__} reads the whole text again when its frequencies change, which a "
-                "cache of transformers cannot do. Generate with use_cache=False, or build it with exact='keys'."
+                f"this {name} reads the whole text again when its frequencies change, which a cache of transformers "
+                "cannot do. Generate with use_cache=False, or build it with exact='keys'."
             )
-        if not new and not self.scheme.claims.cacheable and self.scheme.exact is None:
-            raise ValueError(f"{type(self.scheme).__name__} has no cached form: generate with use_cache=False.")
-
-        def relate() -> Any:
-            if new:
-                return self.where, self.where, self.scheme.relate(self.where, self.where), {}
-            places = numbers()[..., :1].detach() / SCALE
-            ids = passed.ids.expand(len(places), -1)
-            positions = [Positions(at[0] if len(places) == 1 else at) for at in (ids[..., None], places)]
-            scheme = self.scheme.for_texts(*positions)
-            where_q, where_k = (scheme.prepare(pos) for pos in positions)
-            return where_q, where_k, scheme.relate(where_q, where_k), {}
-
-        return *passed.shared((self.number, wide.shape[2]), self.layer, relate), kept
+        if not self.scheme.claims.cacheable and self.scheme.exact is None:
+            raise ValueError(f"{name} has no cached form: generate with use_cache=False.")
 
 
 class PositionedCache:
-    """A cache of transformers as one layer sees it: it writes positions into the keys that it stores.
+    """A cache of transformers as one layer sees it: it stores transformed keys with their positions.
 
     Args:
         cache: The cache, or None without one.
@@ -184,7 +246,7 @@ class PositionedCache:
 
     def update(self, key: Tensor, value: Tensor, *more: Any) -> tuple[Tensor, Tensor]:
         """Store the keys and values of new tokens; return those of all tokens."""
-        key = self.call.with_positions(key)
+        key, value = self.call.as_cached(key, value)
         return (key, value) if self.stored is None else self.stored.update(key, value, *more)
 
     def __getattr__(self, name: str) -> Any:
@@ -221,19 +283,28 @@ def _scheme_attention(
                 "the scheme did not reach this attention, because `position_embeddings` were copied on their way. Keep "
                 "the model on one device."
             )
-        interface = importlib.import_module("transformers.modeling_utils").AttentionInterface()
-        named |= {"scaling": scaling, "dropout": dropout}
-        return interface["sdpa"](module, query, key, value, attention_mask, **named)
+        return _sdpa_of_transformers(module, query, key, value, attention_mask, scaling, dropout, named)
     for name, meaning in MORE.items():
         if named.get(name) is not None:
             raise ValueError(f"the attention of this model {meaning} (`{name}`), which posenc.attention does not do.")
+    if isinstance(call, OwnRotation):
+        call.forward_pass.reached.add(call.layer)
+        return _sdpa_of_transformers(module, query, key, value, attention_mask, scaling, dropout, named)
     causal, rule = named.get("is_causal"), _allowed(attention_mask)
     causal = getattr(module, "is_causal", True) if causal is None else causal
     if attention_mask is None and causal and query.shape[2] > 1:
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]  # a static cache has empty places
-        rule = causal_mask(query.shape[2], query.shape[2], None, query.device)
+        rule = call.forward_pass.causal(query.shape[2], call.layer, query.device)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     return call.attend(query, key, value, rule, scaling, dropout).transpose(1, 2).contiguous(), None
+
+
+def _sdpa_of_transformers(
+    module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float | None, dropout: float,
+    named: dict[str, Any],
+) -> tuple[Tensor, None]:  # fmt: skip
+    attention = importlib.import_module("transformers.integrations.sdpa_attention").sdpa_attention_forward
+    return attention(module, query, key, value, mask, scaling=scaling, dropout=dropout, **named)
 
 
 def _allowed(mask: Tensor | None) -> Tensor | None:
@@ -268,7 +339,12 @@ def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
     passed = getattr(named.get("position_embeddings"), "forward_pass", None)
     if passed is None:
         return None
-    call = Call(passed, module.layer_idx, args[0] if args else named["hidden_states"])
+    layer = module.layer_idx
+    rotation = passed.rotations[passed.numbers[layer]]
+    if rotation is not None:
+        cos_sin = passed.shared((passed.numbers[layer], "cosines"), layer, rotation)
+        return args, named | {"position_embeddings": cos_sin, "posenc_call": OwnRotation(passed, layer)}
+    call = Call(passed, layer, args[0] if args else named["hidden_states"])
     name = next((each for each in CACHES if each in named), CACHES[0])
     return args, named | {name: PositionedCache(named.get(name), call), "posenc_call": call}
 
@@ -307,14 +383,14 @@ def attach(model: Any, place: Any, embedding: SchemeEmbedding) -> None:
     model.set_attn_implementation(NAME)
 
 
-def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], turning: int) -> SchemeEmbedding:
+def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], kind: Kind) -> SchemeEmbedding:
     """The schemes of a model's layers, after checks.
 
     Args:
         model: The model.
         place: The part of it that has ``rotary_emb``.
         schemes: One scheme, or a function from the number of a layer to its scheme.
-        turning: Number of channels that the model's own rotation turns.
+        kind: Conventions of the model's own rotation.
 
     Returns:
         The module in place of ``rotary_emb``.
@@ -335,7 +411,7 @@ def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], 
         _refuse_unfit(scheme, model, modules[0])
     number = {id(scheme): i for i, scheme in enumerate(distinct)}
     numbers = [number[id(by_layer[layer])] if layer in by_layer else 0 for layer in range(max(layers) + 1)]
-    return SchemeEmbedding(distinct, numbers, turning).train(model.training)
+    return SchemeEmbedding(distinct, numbers, kind).train(model.training)
 
 
 def _refuse_unfit(scheme: Scheme, model: Any, module: Any) -> None:

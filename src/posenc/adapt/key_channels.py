@@ -1,6 +1,7 @@
 """Numbers of a token, stored as further channels of its key, so that any cache of another library keeps them.
 
     wide = append(key, values)         (B, G, N, D) and (B, N, M) -> (B, G, N, D + C)
+    wide = torch.cat([key, channels(values, G, key.dtype)], -1)      the same, with channels that layers share
     key, values = separate(wide, D, M)
 
 A cache concatenates, overwrites, drops, reorders and repeats keys of any width. Numbers in their channels are therefore
@@ -24,10 +25,23 @@ def append(key: Tensor, values: Tensor) -> Tensor:
     Returns:
         Wider keys ``(B, G, N, D + C)`` in the dtype of ``key``.
     """
-    parts = torch.cat(_parts(values, key.dtype), -1)
-    missing = -parts.shape[-1] % key.shape[1]
-    parts = torch.nn.functional.pad(parts, (0, missing))
-    return torch.cat([key, parts.unflatten(-1, (key.shape[1], -1)).transpose(1, 2)], -1)
+    return torch.cat([key, channels(values, key.shape[1], key.dtype)], -1)
+
+
+def channels(values: Tensor, heads: int, dtype: torch.dtype) -> Tensor:
+    """The channels that ``append`` adds to keys.
+
+    Args:
+        values: Numbers ``(B, N, M)`` in float32, of size at most 65,504.
+        heads: Number G of key heads.
+        dtype: Dtype of the keys.
+
+    Returns:
+        Channels ``(B, G, N, C)``.
+    """
+    parts = torch.cat(_parts(values, dtype), -1)
+    parts = torch.nn.functional.pad(parts, (0, -parts.shape[-1] % heads))
+    return parts.unflatten(-1, (heads, -1)).transpose(1, 2)
 
 
 def separate(wide: Tensor, width: int, count: int) -> tuple[Tensor, Tensor]:

@@ -11,74 +11,27 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from typing_extensions import override
 
 from posenc.adapt.attention_interface import NAME, SchemeEmbedding, attach, made_for, refuse_unreached
-from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.configuration import configured
 from posenc.adapt.configuration_writing import Rotation, write_rotation
+from posenc.adapt.rotary_embedding import Kind, Layout, Rotary, join_channels, own_rotation, pair_channels
 from posenc.adapt.saved_scheme import remove_schemes, write_schemes
 from posenc.length_rope import LengthRoPE
-from posenc.positions import sequence
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
 
 Model = TypeVar("Model", bound=nn.Module)
-Layout = Literal["half", "interleaved"]
 STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
 """Errors that functions of another kind of model may raise when they are called for a measurement."""
 NEAR = (0, 1, 5)
 """Positions at which a model's cosines and sines are measured."""
 ROUNDED = 8
 """Allowed difference between two computations of an angle of 1 rad, in units of the dtype's epsilon."""
-
-
-class Kind(NamedTuple):
-    """The measured conventions of a model's rotation.
-
-    Attributes:
-        turning: Number of channels that rotate.
-        pairs: Channels that rotate together.
-        numbers: Order of the cosines and sines.
-    """
-
-    turning: int
-    pairs: Layout
-    numbers: Layout
-
-
-class Rotary(nn.Module):
-    """A ``rotary_emb`` for transformers models: cosines and sines ``(B, N, d)`` of a scheme that rotates q and k alike.
-
-    It computes angles in float64. In float32 an angle is wrong by a thousandth of a turn after 100,000 tokens.
-
-    Args:
-        scheme: The scheme.
-        kind: The conventions of the model.
-    """
-
-    def __init__(self, scheme: Scheme, kind: Kind) -> None:
-        super().__init__()
-        self.scheme, self.kind, self.turning = scheme, kind, kind.turning
-        _refuse_other_turns(self)
-
-    @override
-    def forward(self, x: Tensor, position_ids: Tensor) -> tuple[Tensor, Tensor]:
-        where, d = self.scheme.prepare(sequence(position_ids)), self.turning
-        # a head with 1 in the first channel of each pair and 0 in the second becomes (cos, sin)
-        ones = torch.ones(d // 2, device=position_ids.device)
-        probe = nn.functional.pad(_joined(ones, torch.zeros_like(ones), self.kind.pairs), (0, self._width - d))
-        turned = self.scheme.transform(probe.expand(len(position_ids), 1, position_ids.shape[-1], -1), where, "q")
-        cos, sin = _pairs(turned[:, 0, :, :d].to(x.dtype), self.kind.pairs)
-        return _joined(cos, cos, self.kind.numbers), _joined(sin, sin, self.kind.numbers)
-
-    @property
-    def _width(self) -> int:
-        return self.scheme.head_width or self.turning
 
 
 def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, *, length: int | None = None) -> Model:
@@ -164,11 +117,7 @@ def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme
         return True
     if not hasattr(model, "set_attn_implementation") or isinstance(scheme, Rotation):
         return False
-    try:
-        [Rotary(scheme, kind) for kind in kinds]
-    except ValueError:
-        return True
-    return False
+    return any(own_rotation(scheme, kind) is None for kind in kinds)
 
 
 def _put_into_attention(
@@ -182,7 +131,8 @@ def _put_into_attention(
         raise ValueError(f"{type(model).__name__} has {len(places)} parts with a rotation; schemes replace one.")
     place, before, attended = places[0], places[0].rotary_emb, getattr(model, "config", None)
     attended = getattr(attended, "_attn_implementation", None)
-    embedding = made_for(model, place, scheme, kinds[0].turning).to(next(model.parameters()).device)
+    embedding = made_for(model, place, scheme, kinds[0]).to(next(model.parameters()).device)
+    embedding.find_rotations()
     attach(model, place, embedding)
     try:
         refuse_unreached(model, place, embedding)
@@ -286,7 +236,7 @@ def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
     generator = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 1, 1, 3, d, generator=generator)
     angle = torch.rand(1, 3, d // 2, generator=generator)
-    cos, sin = (_joined(t, t, numbers) for t in (angle.cos(), angle.sin()))
+    cos, sin = (join_channels(t, t, numbers) for t in (angle.cos(), angle.sin()))
     layouts: tuple[Layout, ...] = ("half", "interleaved")
     try:
         found = None if tried is None else tried(q, k, cos, sin)
@@ -301,44 +251,5 @@ def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
 
 
 def _turned(x: Tensor, angle: Tensor, pairs: Layout) -> Tensor:
-    a, b = _pairs(x, pairs)
-    return _joined(a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin(), pairs)
-
-
-def _pairs(x: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
-    """The first and second channels of each pair."""
-    if layout == "half":
-        a, b = x.chunk(2, -1)
-        return a, b
-    return x[..., 0::2], x[..., 1::2]
-
-
-def _joined(a: Tensor, b: Tensor, layout: Layout) -> Tensor:
-    return torch.cat([a, b], -1) if layout == "half" else torch.stack([a, b], -1).flatten(-2)
-
-
-def _refuse_other_turns(rotary: Rotary) -> None:
-    """Refuses a scheme whose map at q or k is not the rotation that the model computes from cosines and sines."""
-    scheme, (d, pairs, numbers) = rotary.scheme, rotary.kind
-    refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind rotates q and k")
-    width = scheme.head_width or d
-    generator = torch.Generator().manual_seed(0)
-    x, ids = torch.randn(1, 4, 3, max(width, d), generator=generator), torch.tensor([[0, 1, 7]])
-    device = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
-    x, ids = x.to(device), ids.to(device)
-    same = [False]
-    if width >= d:
-        with torch.no_grad():
-            where, cos_sin = scheme.prepare(sequence(ids)), rotary(x, ids)
-            (cos, _), (sin, _) = (_pairs(t[:, None], numbers) for t in cos_sin)
-            a, b = _pairs(x[..., :d], pairs)
-            turned = torch.cat([_joined(a * cos - b * sin, b * cos + a * sin, pairs), x[..., d:]], -1)
-            maps = (scheme.transform(x, where, site) for site in ("q", "k"))
-            same = [y.shape == turned.shape and torch.allclose(y, turned, atol=1e-5) for y in maps]
-    if not all(same):
-        together = f"i and i + {d // 2}" if pairs == "half" else "2i and 2i + 1"
-        raise ValueError(
-            f"this model rotates channels {together} of {d} by one angle for q and k and all heads, and this "
-            f"{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, of={max(width, d)}, "
-            f'pairing="{pairs}").'
-        )
+    a, b = pair_channels(x, pairs)
+    return join_channels(a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin(), pairs)

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for
+from posenc.adapt.rotary_embedding import Kind
 from posenc.lookup import own_scheme
 from posenc.lookup.scheme_text import build, parse
 from posenc.scheme import Scheme
@@ -105,8 +106,8 @@ def write_schemes(model: Any, embedding: SchemeEmbedding) -> None:
         kind = _with_scheme(type(model))
         model.config.__class__ = kind.config_class
         model.__class__ = kind
-    layers, turning = list(embedding.numbers), embedding.turning
-    model.config.posenc = {"names": names, "texts": texts, "layers": layers, "turning": turning}
+    layers, kind = list(embedding.numbers), embedding.kind._asdict()
+    model.config.posenc = {"names": names, "texts": texts, "layers": layers, **kind}
 
 
 def remove_schemes(model: Any) -> None:
@@ -199,8 +200,9 @@ def _saved_schemes(model: Any) -> Scheme | Callable[[int], Scheme]:
 
 def _attach_saved(model: Any) -> None:
     """Attach the schemes of a configuration to a new model, whose weights may have no values yet."""
-    place = _place(model)
-    attach(model, place, made_for(model, place, _saved_schemes(model), model.config.posenc["turning"]))
+    place, described = _place(model), model.config.posenc
+    kind = Kind(described["turning"], described.get("pairs", "half"), described.get("numbers", "half"))
+    attach(model, place, made_for(model, place, _saved_schemes(model), kind))
 
 
 def _fill_buffers(model: Any) -> None:
@@ -212,3 +214,5 @@ def _fill_buffers(model: Any) -> None:
         for name, buffer in embedding.schemes[number].named_buffers():
             if name not in embedding.schemes[number].state_dict():
                 buffer.copy_(values[name])
+    if "pairs" in model.config.posenc:
+        embedding.find_rotations()

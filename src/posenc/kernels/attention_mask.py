@@ -170,3 +170,29 @@ def may_exclude_keys(mask: Tensor) -> bool:
     reading the mask would cost more than it saves, and the result is True.
     """
     return not (readable(mask) and mask.device.type == "cpu" and mask.shape[-2] == 1 and bool(mask.all()))
+
+
+def attended_keys(mask: Tensor) -> tuple[Tensor | None, slice | None]:
+    """Return the run of keys that one query attends to, and its mask inside that run.
+
+    Keys before the first and after the last that a query may attend to have no weight. The mask is read only for one
+    query on a CPU that all samples and heads share.
+
+    Args:
+        mask: boolean mask that broadcasts to ``(B, H, Q, K)``.
+
+    Returns:
+        The mask of the run, or None if all its keys are allowed; and the run, or None for all keys.
+    """
+    if not readable(mask) or mask.device.type != "cpu" or mask.shape[-2] != 1:
+        return mask, None
+    if mask.numel() != mask.shape[-1]:
+        return (mask if may_exclude_keys(mask) else None), None
+    allowed = mask.flatten().nonzero().flatten()
+    if len(allowed) == 0:  # a query without a key gets zeros, which needs the mask
+        return mask, None
+    first, after = int(allowed[0]), int(allowed[-1]) + 1
+    part = mask if len(allowed) < after - first else None
+    if after - first == mask.shape[-1]:
+        return part, None
+    return None if part is None else part[..., first:after], slice(first, after)
