@@ -10,11 +10,13 @@ import torch
 from speaker import Speaker, TheirRotary, config, theta
 from torch import nn
 
+from posenc import Sum
 from posenc.adapt import configured, llama
 from posenc.frequencies import geometric, ntk, yarn
 from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
+from posenc.schemes.temperature import Temperature
 
 YARN = yarn(4, factor=4.0, trained=64, beta=2.0, base=500.0)
 
@@ -222,6 +224,13 @@ def test_a_model_that_remembers_long_texts_is_asked_without_leaving_a_trace():
             r"channels i and i \+ 4 .* this PoPE maps",
         ),
         (lambda: llama(Speaker(TheirRotary(theta(9.0))), Shaw(8, 2)), r"Shaw acts at bias, value_bias too"),
+        (
+            # its keys are not scaled, and its queries are scaled beyond 8,192 tokens alone
+            lambda: llama(
+                Speaker(TheirRotary(theta(9.0))), Sum([RoPE(8, pairing="half", base=9.0), Temperature(8192.0)])
+            ),
+            r"this Sum maps them otherwise",
+        ),
     ],
 )
 def test_what_a_speaker_cannot_take(make, sentence):

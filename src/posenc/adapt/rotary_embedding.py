@@ -16,6 +16,8 @@ from posenc.positions import sequence
 from posenc.scheme import Scheme
 
 Layout = Literal["half", "interleaved"]
+PROBED = (0, 1, 7, 1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 30)
+"""Positions at which a scheme is compared with a rotation; a temperature begins far out."""
 
 
 class Kind(NamedTuple):
@@ -91,7 +93,9 @@ def _refuse_other_turns(rotary: Rotary) -> None:
     refuse_sites(scheme, {"q", "k"}, "a model of Llama's kind rotates q and k")
     width = scheme.head_width or d
     generator = torch.Generator().manual_seed(0)
-    x, ids = torch.randn(1, 4, 3, max(width, d), generator=generator), torch.tensor([[0, 1, 7]])
+    ends = scheme.claims.limits(1)[0]
+    ids = torch.tensor([[each for each in PROBED if ends is None or each <= ends[1]]])
+    x = torch.randn(1, 4, ids.shape[-1], max(width, d), generator=generator)
     device = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
     x, ids = x.to(device), ids.to(device)
     same = [False]
