@@ -1,6 +1,7 @@
 """Schemes in the attention of transformers' models: against masks by hand, their caches, their files."""
 
 import copy
+import json
 import math
 
 import pytest
@@ -352,3 +353,9 @@ def test_layers_that_only_rotate_keep_the_models_attention(tmp_path):
     again = saved_class(tmp_path).from_pretrained(tmp_path).eval()
     assert [each is None for each in again.model.rotary_emb.rotations] == [False, True]
     torch.testing.assert_close(logits(again, ids), logits(model, ids), atol=1e-6, rtol=0)
+    described = json.loads((tmp_path / "config.json").read_text())
+    del described["posenc"]["pairs"], described["posenc"]["numbers"]
+    (tmp_path / "config.json").write_text(json.dumps(described))
+    older = saved_class(tmp_path).from_pretrained(tmp_path).eval()  # it does not say how the model rotates
+    assert older.model.rotary_emb.rotations == (None, None)
+    torch.testing.assert_close(logits(older, ids), logits(model, ids), atol=1e-5, rtol=0)
