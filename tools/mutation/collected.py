@@ -129,6 +129,7 @@ def run_anew(mutant: Mutant, ids: Sequence[str]) -> execution.Outcome:
     import pytest
 
     failures = Failures()
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the plugins that it needs are named below
     execution.put(mutant, everything=True)
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(str(ROOT / "tests")):

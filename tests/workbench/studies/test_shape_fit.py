@@ -12,8 +12,6 @@ import torch
 
 from posenc.workbench import runner, studies
 from posenc.workbench.report.claims_table import judge_claim
-from posenc.workbench.request_execution import store_of_report
-from posenc.workbench.storage import packs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shape_fit import (
     STUDY,
@@ -157,19 +155,6 @@ def test_a_mesh_is_learned_shown_and_written(quick, tmp_path):
     in_order = sorted(found.over_time("main", "sdf_error")["dense"].items())
     assert [seeds for _, seeds in in_order] == [{0: value} for step, value in errors.items() if step]
     assert STUDY.verdict(request, store, specs)[0].startswith("Best by signed distance: ")
-
-
-def test_a_page_from_a_pack_shows_scores_and_says_that_images_are_not_in_it(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr(packs, "ARRAY_BYTES", 0)
-    request = asked(mesh_file(tmp_path), panels=["fit", "eikonal"], schemes=["dense"], seeds=[0])
-    store, specs = ran(request, tmp_path)
-    packs.pack(store, tmp_path / "packs")
-    unpacked = store_of_report(tmp_path / "unpacked", tmp_path / "packs")
-    text = STUDY.page(request, unpacked, specs, {}).read_text(encoding="utf-8")
-    for title in ("Surface error by encoding", "Surface error with and without the eikonal term"):
-        assert title in text
-    assert text.count("The finished runs came from packs, which hold no images and meshes.") == 4
-    assert "data:image" not in text
 
 
 @pytest.mark.full

@@ -134,11 +134,13 @@ KINDS: tuple[Kind, ...] = (
         candidates=(
             _control("coordinates", BARE),
             _control("none", NO_POSITIONS),
-            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES, "positional", "hash", "sphere-dfs"),
+            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES),
+            *_with("detail", 16, "fourier"),  # the finest detail is often best between known places
+            *_plain("positional", "hash", "sphere-dfs"),
             *_with("detail", 2, "fourier", "sphere-c-plus"),
+            *_with("detail", 16, "hash"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
             *_with("detail", 4, "fourier", "hash"),
-            *_with("detail", 16, "fourier", "hash"),
         ),
         condition=lambda request, question: places.label_of(request, "blocks" if question == "new" else "random"),
         questions={"between": "at places between known places", "new": "at new places, away from known ones"},
@@ -156,7 +158,7 @@ KINDS: tuple[Kind, ...] = (
         metrics=(PSNR,),
         candidates=(
             _control("none", BARE),
-            *_plain("gaussian-10", "multires", "hash", "positional", "gaussian-20", "gaussian-5", "dense", "siren"),
+            *_plain("multires", "dense", "gaussian-10", "hash", "positional", "gaussian-5", "gaussian-20", "siren"),
         ),
         half="limit.seconds",
         held_out=False,
@@ -247,7 +249,7 @@ KINDS: tuple[Kind, ...] = (
         metrics=(Metric(validation="iou", test="iou", name="intersection over union"),),
         candidates=(
             _control("none", BARE),
-            *_plain("gaussian-2", "multires", "siren", "hash", "gaussian-1", "positional", "gaussian-4", "dense"),
+            *_plain("multires", "siren", "gaussian-2", "positional", "gaussian-4", "gaussian-1", "dense", "hash"),
         ),
         held_out=False,
         evidence=("results/shape-fit-quick.html", "results/shape-fit-standard.html"),
