@@ -23,6 +23,7 @@ from posenc.schemes.rope import RoPE
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sum import Sum
 from posenc.schemes.t5_bias import T5Bias
+from posenc.schemes.temperature import Temperature
 from posenc.schemes.vo_rope import VORoPE
 
 pytestmark = [pytest.mark.oracles, pytest.mark.bare]
@@ -359,3 +360,27 @@ def test_layers_that_only_rotate_keep_the_models_attention(tmp_path):
     older = saved_class(tmp_path).from_pretrained(tmp_path).eval()  # it does not say how the model rotates
     assert older.model.rotary_emb.rotations == (None, None)
     torch.testing.assert_close(logits(older, ids), logits(model, ids), atol=1e-5, rtol=0)
+
+
+def test_an_attention_that_calls_no_scheme_is_refused():
+    model, ids = llama(made(), Sum([RoPE(16, pairing="half"), Temperature(8.0)])), torch.arange(1, 21)[None]
+    before = logits(model, ids)
+    model.set_attn_implementation("sdpa")
+    with pytest.raises(
+        ValueError, match=r"set to 'sdpa', which calls no scheme\. Write model\.set_attn_implementation"
+    ):
+        logits(model, ids)
+    model.set_attn_implementation("posenc")
+    assert torch.equal(logits(model, ids), before)
+    own = llama(made(), lambda layer: RoPE(16, pairing="half"))  # it only rotates: any attention is right
+    before = logits(own, ids)
+    own.set_attn_implementation("sdpa")
+    torch.testing.assert_close(logits(own, ids), before, atol=1e-5, rtol=0)
+
+
+@pytest.mark.compile
+def test_a_model_with_rotations_by_layer_compiles_whole():
+    schemes = [RoPE(16, pairing="half"), ALiBi(4)]
+    model, ids = llama(made(), lambda layer: schemes[layer]), torch.arange(1, 21)[None]
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
+    torch.testing.assert_close(logits(compiled, ids), logits(model, ids), atol=1e-5, rtol=0)

@@ -303,8 +303,9 @@ def _sdpa_of_transformers(
     module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float | None, dropout: float,
     named: dict[str, Any],
 ) -> tuple[Tensor, None]:  # fmt: skip
-    attention = importlib.import_module("transformers.integrations.sdpa_attention").sdpa_attention_forward
-    return attention(module, query, key, value, mask, scaling=scaling, dropout=dropout, **named)
+    from transformers.integrations.sdpa_attention import sdpa_attention_forward  # torch.compile traces this form
+
+    return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling, dropout=dropout, **named)
 
 
 def _allowed(mask: Tensor | None) -> Tensor | None:
@@ -344,6 +345,12 @@ def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
     if rotation is not None:
         cos_sin = passed.shared((passed.numbers[layer], "cosines"), layer, rotation)
         return args, named | {"position_embeddings": cos_sin, "posenc_call": OwnRotation(passed, layer)}
+    chosen = getattr(module.config, "_attn_implementation", NAME)
+    if chosen != NAME:
+        raise ValueError(
+            f"the attention of this model was set to {chosen!r}, which calls no scheme. Write "
+            f"model.set_attn_implementation({NAME!r})."
+        )
     call = Call(passed, layer, args[0] if args else named["hidden_states"])
     name = next((each for each in CACHES if each in named), CACHES[0])
     return args, named | {name: PositionedCache(named.get(name), call), "posenc_call": call}
