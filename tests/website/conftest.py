@@ -20,6 +20,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(built).resolve()
     out = tmp_path_factory.mktemp("site") / "html"
     command = [sys.executable, str(BUILDER), "--out", str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "MPLBACKEND": "agg"}, check=False)
+    # The arrays are small: beside other work, two threads spend most of their time waiting for each other.
+    env = {"OMP_NUM_THREADS": "1", **os.environ, "MPLBACKEND": "agg"}
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return out
