@@ -12,8 +12,10 @@ from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.cope import CoPE
+from posenc.schemes.fire import FIRE
 from posenc.schemes.fox import FoX
 from posenc.schemes.grid_merge import GridMerge
+from posenc.schemes.kerple_log import KERPLELog
 from posenc.schemes.learned import Learned
 from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.nope import NoPE
@@ -23,6 +25,7 @@ from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
+from posenc.schemes.t5_bias import T5Bias
 
 
 def given(batch: int = 2, heads: int = 4, tokens: int = 6) -> dict:
@@ -265,3 +268,19 @@ def test_a_scheme_for_other_heads_is_a_warning_of_attention():
         UserWarning, match=r"this ALiBi is built for 4 heads and meets 8 query heads and 2 key heads, so 2"
     ):
         attention(**grouped, scheme=ALiBi(4), q_pos=sequence(6))
+
+
+@pytest.mark.parametrize("backend", ["auto", "eager"])
+@pytest.mark.parametrize(
+    "scheme",
+    [ALiBi(4), T5Bias(4), FIRE(4), KERPLELog(4), Shaw(12, 3), FoX(6, 4), SlidingWindow(2)],
+    ids=lambda scheme: type(scheme).__name__,
+)
+def test_a_pair_of_other_positions_is_refused(scheme, backend):
+    """The relation of one position to itself, which would broadcast over all keys."""
+    one, where = scheme.prepare(sequence(1)), scheme.prepare(sequence(6))
+    sent = {**given(), "kept": scheme.keep(torch.zeros(2, 6, 6), where), "pair": scheme.relate(one, one)}
+    for queries in (6, 1):
+        sent["q"] = sent["q"][:, :, -queries:]
+        with pytest.raises(ValueError, match=rf"and 1 keys, .* have {queries} and 6 tokens\. Pass scheme\.relate"):
+            attend(**sent, scheme=scheme, where_q=one, where_k=where, backend=backend)

@@ -23,7 +23,7 @@ from posenc.kernels import attention_mask, chunked_attention, few_key_attention
 from posenc.kernels.attention_mask import AttentionMask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.shape_checks import refuse_unfit, require_width
+from posenc.kernels.shape_checks import of_pair, refuse_unfit, require_width
 from posenc.kernels.shared_results import Made, known_mask, once, remember_mask
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
@@ -342,7 +342,7 @@ def attention_weights(
     """
     logits = grouped_logits(q, k)
     allowed, added = attention_mask.split_mask(mask)
-    attn_mask = _both(scheme.mask(pair), allowed)
+    attn_mask = _both(of_pair(scheme.mask(pair), q, k), allowed)
     for bias in (_bias(q, k, scheme, pair, kept, attention_mask.counted_keys(attn_mask, added), made), added):
         if bias is not None:
             logits = logits + bias
@@ -410,8 +410,8 @@ def _added(
 ) -> Tensor | None:
     """The additive mask of SDPA: a scheme's bias, and both masks."""
     allowed, added = attention_mask.split_mask(_rows(mask, slice(None), q))
-    attn_mask = _both(scheme.mask(pair), allowed)
-    bias = scheme.bias(q, k, kept, pair, attention_mask.counted_keys(attn_mask, added))
+    attn_mask = _both(of_pair(scheme.mask(pair), q, k), allowed)
+    bias = of_pair(scheme.bias(q, k, kept, pair, attention_mask.counted_keys(attn_mask, added)), q, k)
     if added is not None:
         bias = added if bias is None else bias + added
     if bias is None:
@@ -430,7 +430,7 @@ def _masked(
     """SDPA with the two masks and no bias; one query on a CPU reads the keys that it attends to, and no others."""
 
     def allowed() -> tuple[Tensor | None, slice | None]:
-        both = _both(scheme.mask(pair), _rows(mask, slice(None), q))
+        both = _both(of_pair(scheme.mask(pair), q, k), _rows(mask, slice(None), q))
         return (both, None) if both is None else attention_mask.attended_keys(both)
 
     both, keys = once(made, scheme, "mask", (mask,), allowed)
@@ -444,7 +444,7 @@ def _bias(
 ) -> Tensor | None:
     """A scheme's bias. Layers share it if it depends on the pair alone."""
     shared = None if scheme.bias_reads else made
-    return once(shared, scheme, "bias", (), lambda: scheme.bias(q, k, kept, pair, attn_mask))
+    return once(shared, scheme, "bias", (), lambda: of_pair(scheme.bias(q, k, kept, pair, attn_mask), q, k))
 
 
 def _sdpa(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, scale: float, *, causal: bool = False) -> Tensor:

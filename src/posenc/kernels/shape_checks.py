@@ -30,6 +30,21 @@ def require_count(x: Tensor, count: int, name: str) -> Tensor:
     return x
 
 
+def of_pair(values: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
+    """Return the bias or mask of a pair ``(.., Q, K)`` unchanged. Raises ValueError for a pair of other numbers.
+
+    A bias ``(.., 1, K)`` is equal for all queries.
+    """
+    if values is None or values.dim() < 2 or not readable(q) or not k.shape[-2]:
+        return values
+    if values.shape[-1] != k.shape[-2] or values.shape[-2] not in (1, q.shape[-2]):
+        raise ValueError(
+            f"the pair is of {values.shape[-2]} queries and {values.shape[-1]} keys, and `q` and `k` have "
+            f"{q.shape[-2]} and {k.shape[-2]} tokens. Pass scheme.relate(where_q, where_k) of their prepared positions."
+        )
+    return values
+
+
 def refuse_unfit(
     q: Tensor, k: Tensor, v: Tensor, q_pos: Positions, k_pos: Positions, others: dict[str, Tensor | None]
 ) -> None:
