@@ -85,6 +85,7 @@ class Positions:
         if self.coords.dtype in SMALL_INTEGERS:  # the difference of two of them could overflow
             object.__setattr__(self, "coords", self.coords.long())
         if self.coords.dtype in SMALL_FLOATS:  # the difference of two of them would be rounded
+            _warn_if_rounded(self.coords)
             object.__setattr__(self, "coords", self.coords.float())
         shape = tuple(self.coords.shape)
         if len(shape) not in (2, 3):
@@ -247,6 +248,19 @@ def readable(values: Tensor) -> bool:
 def _fits(placed: Tensor, shape: tuple[int, ...]) -> bool:
     alone = placed.dim() == 1 or len(shape) == 2 or placed.shape[0] == shape[0]
     return placed.dim() in (1, 2) and placed.shape[-1] == shape[-2] and alone
+
+
+def _warn_if_rounded(coords: Tensor) -> None:
+    """Warn of coordinates in a dtype of few digits that cannot hold the whole numbers up to the largest of them."""
+    exact = 2 / torch.finfo(coords.dtype).eps
+    if readable(coords) and coords.numel() and float(coords.detach().float().abs().amax()) > exact:
+        dtype = str(coords.dtype).removeprefix("torch.")
+        warnings.warn(
+            f"positions in {dtype} are rounded: it has not all whole numbers above {exact:.0f}. Make them in float32 "
+            "or as integers; to convert them afterwards is too late.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _check_values(coords: Tensor) -> None:

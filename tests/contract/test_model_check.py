@@ -29,7 +29,7 @@ def failed(report):
 
 
 def names(report):
-    return [result.check.removeprefix("model.") for result in report.results]
+    return [result.check.removeprefix("model.") for result in report.results if not result.left_out]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,14 @@ class Plain(nn.Module):
 
 def test_a_model_of_ones_own_is_checked_as_far_as_it_can_be_called():
     model = Plain()
-    assert names(check_model(model, TOKENS)) == ["batch"]
+    alone = check_model(model, TOKENS)
+    assert names(alone) == ["batch"]
+    assert "1 of 1 checks passed" in str(alone)
+    for name, remedy in (("padding", "pass `forward`"), ("shift", "pass `forward`"), ("cache", "pass `cached`")):
+        assert f"model.{name}: not checked: the model takes no" in str(alone)
+        assert f"{remedy}." in next(line for line in str(alone).splitlines() if f"model.{name}:" in line)
+    assert {each["check"]: bool(each["left_out"]) for each in alone.as_dict()["results"]}["model.cache"]
+    assert "not checked" in alone._repr_html_()
 
     def cached(parts, forget=False):
         found, before = [], torch.empty(2, 0, dtype=torch.long)
@@ -160,3 +167,12 @@ def test_cached_keys_of_a_dynamic_rotation_are_found_stale():
 def test_tokens_that_are_too_few(tokens, sentence):
     with pytest.raises(ValueError, match=sentence):
         check_model(Plain(), tokens)
+
+
+@pytest.mark.parametrize("wrap", [torch.nn.DataParallel, lambda model: torch.compile(model, backend="eager")])
+def test_a_wrapped_model_is_asked_as_the_model_inside(wrap):
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG, lambda layer: RoPE(8))
+    report = check_model(wrap(model), TOKENS)
+    assert (report.ok, names(report)) == (True, ["batch", "padding", "shift", "cache"]), report
+    assert report.results[0].case == "LanguageModel"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import posenc.frequencies as schedules
 from posenc.lookup import own_scheme, scheme_text
 from posenc.positions import sequence
 from posenc.schemes.graph_distance import GraphDistance
@@ -149,6 +150,15 @@ def test_what_cannot_be_made_anew_is_refused(written) -> None:
             own_scheme.text_of(wrong)
     with pytest.raises(ValueError, match=r"the code of Broken cannot run on its own: NameError: .*absent"):
         own_scheme.add_codes({"Broken_00000000": "class Broken:\n    x = absent\n"})
+
+
+def test_frequencies_in_a_tensor_are_written_exactly() -> None:
+    theta = schedules.ntk(4, factor=3.0)
+    for given in (theta, schedules.Frequencies(theta), theta.tolist()):
+        text = own_scheme.text_of(RoPE(8, frequencies=given))
+        assert scheme_text.build(scheme_text.parse(text), {}).theta == RoPE(8, frequencies=theta).theta
+    with pytest.raises(ValueError, match=r"argument frequencies=Frequencies\(\.\.\), which text cannot hold"):
+        own_scheme.text_of(RoPE(8, frequencies=schedules.yarn(4, factor=4.0, trained=2048)))
 
 
 def test_an_object_that_is_made_of_others_becomes_text_with_their_arguments(written) -> None:

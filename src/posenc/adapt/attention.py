@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from posenc.adapt.compatibility import refuse_sites
 from posenc.attention import attend, attend_with_weights
+from posenc.models.layers import layers
 from posenc.positions import Positions, as_positions, readable, sequence
 from posenc.scheme import Scheme
 
@@ -180,8 +181,9 @@ def multihead(
         raise ValueError(
             f"{type(model).__name__} has no nn.MultiheadAttention inside. One alone becomes Attention(module, scheme)."
         )
+    make = schemes if isinstance(schemes, Scheme) else layers(schemes)
     for number, (parent, name, child) in enumerate(found):
-        scheme = (schemes if isinstance(schemes, Scheme) else schemes(number)).to(child.out_proj.weight.device)
+        scheme = (make if isinstance(make, Scheme) else make(number)).to(child.out_proj.weight.device)
         setattr(parent, name, Attention(child, scheme, positions=positions))
     for module in model.modules():
         if isinstance(module, nn.TransformerEncoder):

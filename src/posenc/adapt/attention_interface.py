@@ -24,8 +24,10 @@ from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.rotary_embedding import Kind, Rotary, own_rotation
 from posenc.attention import attend, attend_with_weights
 from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
+from posenc.models.layers import layers
 from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
+from posenc.schemes.nope import NoPE
 
 NAME = "posenc"
 """Name of the attention in ``config._attn_implementation``."""
@@ -99,19 +101,20 @@ class SchemeEmbedding(nn.Module):
 
     def find_rotations(self) -> None:
         """Measure which schemes only rotate as the model does. Its layers then rotate and attend as before."""
-        trained = [scheme.claims.learned for scheme in self._schemes]  # these may rotate otherwise after a step
+        trained = [scheme.claims.learned for scheme in self.distinct]  # these may rotate otherwise after a step
         self.rotations = tuple(
             None if learned else own_rotation(scheme, self.kind)
-            for scheme, learned in zip(self._schemes, trained, strict=True)
+            for scheme, learned in zip(self.distinct, trained, strict=True)
         )
 
     @property
     def scheme(self) -> Scheme:
         """The scheme of the first layer."""
-        return self._schemes[self.numbers[0]]
+        return self.distinct[self.numbers[0]]
 
     @property
-    def _schemes(self) -> list[Scheme]:
+    def distinct(self) -> list[Scheme]:
+        """The different schemes."""
         return [scheme for scheme in self.schemes if isinstance(scheme, Scheme)]
 
     @override
@@ -123,7 +126,7 @@ class SchemeEmbedding(nn.Module):
         ones = x.new_ones(*position_ids.shape, self.kind.turning)
         embeddings = PositionEmbeddings((ones, torch.zeros_like(ones)))
         rotations = [None if each is None else functools.partial(each, x, position_ids) for each in self.rotations]
-        embeddings.forward_pass = ForwardPass(self._schemes, self.numbers, position_ids, self.reached, rotations)
+        embeddings.forward_pass = ForwardPass(self.distinct, self.numbers, position_ids, self.reached, rotations)
         return embeddings
 
 
@@ -132,6 +135,13 @@ class OwnRotation(NamedTuple):
 
     forward_pass: ForwardPass
     layer: int
+
+    def attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, scale: float, dropout: float, *, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Head outputs of rotated queries and keys, with attention weights."""
+        nowhere = NoPE().prepare(sequence(1))
+        return attend_with_weights(q, k, v, NoPE(), nowhere, nowhere, None, mask=mask, dropout=dropout, scale=scale)
 
 
 class Call:
@@ -179,24 +189,25 @@ class Call:
         kept = self.kept.movedim(2, 1).flatten(2).to(torch.promote_types(key.dtype, torch.float32))
         return key_channels.append(key, torch.cat([positions().expand(len(kept), -1, -1), kept], -1))
 
-    def attend(self, q: Tensor, wide: Tensor, v: Tensor, mask: Any, scale: float, dropout: float) -> Tensor:
-        """Head outputs ``(B, H, Q, D)`` of queries, and of keys and values as they are cached."""
-        self.forward_pass.reached.add(self.layer)
+    def attend(
+        self, q: Tensor, wide: Tensor, v: Tensor, mask: Any, scale: float, dropout: float, *, weights: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Head outputs ``(B, H, Q, D)`` of queries, and of keys and values as they are cached; weights if asked."""
         count, new = wide.shape[2], wide.shape[2] == q.shape[2]
         where_q, where_k, pair, made = self.forward_pass.shared(
             (self.number, count), self.layer, lambda: self._related(wide, new)
         )
         k = wide[..., : self.width] if self.reads_positions else wide
         kept = self.kept if new or self.kept is None else self._kept_of_all(wide)
-        if dropout:
+        if dropout or weights:
             return attend_with_weights(
                 q, k, v, self.scheme, where_q, where_k, pair,
                 kept=kept, mask=mask, dropout=dropout, scale=scale, keys_ready=self.keys_ready,
-            )[0]  # fmt: skip
+            )  # fmt: skip
         return attend(
             q, k, v, self.scheme, where_q, where_k, pair,
             kept=kept, mask=mask, scale=scale, made=(made, self.layer), keys_ready=self.keys_ready,
-        )  # fmt: skip
+        ), None  # fmt: skip
 
     def _related(self, wide: Tensor, new: bool) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Prepared positions of queries and keys, their relation, and a dictionary that layers share."""
@@ -256,7 +267,7 @@ class PositionedCache:
 def _scheme_attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, scaling: float | None = None,
     dropout: float = 0.0, **named: Any,
-) -> tuple[Tensor, None]:  # fmt: skip
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Attention function of transformers that applies the scheme of the layer.
 
     Args:
@@ -271,7 +282,7 @@ def _scheme_attention(
         **named: Other arguments of transformers.
 
     Returns:
-        Outputs ``(B, Q, H, D)``, and None in place of attention weights.
+        Outputs ``(B, Q, H, D)``, and attention weights ``(B, H, Q, K)`` with ``output_attentions=True``, else None.
 
     Raises:
         ValueError: If the model's attention does more than softmax of its logits, or the scheme did not arrive.
@@ -287,16 +298,18 @@ def _scheme_attention(
     for name, meaning in MORE.items():
         if named.get(name) is not None:
             raise ValueError(f"the attention of this model {meaning} (`{name}`), which posenc.attention does not do.")
-    if isinstance(call, OwnRotation):
-        call.forward_pass.reached.add(call.layer)
+    weights = bool(named.get("output_attentions"))
+    call.forward_pass.reached.add(call.layer)
+    if isinstance(call, OwnRotation) and not weights:
         return _sdpa_of_transformers(module, query, key, value, attention_mask, scaling, dropout, named)
     causal, rule = named.get("is_causal"), _allowed(attention_mask)
     causal = getattr(module, "is_causal", True) if causal is None else causal
     if attention_mask is None and causal and query.shape[2] > 1:
         key, value = key[:, :, : query.shape[2]], value[:, :, : query.shape[2]]  # a static cache has empty places
         rule = call.forward_pass.causal(query.shape[2], call.layer, query.device)
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return call.attend(query, key, value, rule, scaling, dropout).transpose(1, 2).contiguous(), None
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    out, found = call.attend(query, key, value, rule, scale, dropout, weights=weights)
+    return out.transpose(1, 2).contiguous(), found if weights else None
 
 
 def _sdpa_of_transformers(
@@ -411,13 +424,14 @@ def made_for(model: Any, place: Any, schemes: Scheme | Callable[[int], Scheme], 
             f"{name} has no attention of transformers' AttentionInterface that gets `position_embeddings` and a cache, "
             "so only a rotation can replace its own."
         )
-    layers = [module.layer_idx for module in modules]  # other layers, as convolutions, have no attention
-    by_layer = {layer: schemes if isinstance(schemes, Scheme) else schemes(layer) for layer in layers}
+    attending = [module.layer_idx for module in modules]  # other layers, as convolutions, have no attention
+    make = schemes if isinstance(schemes, Scheme) else layers(schemes)
+    by_layer = {layer: make if isinstance(make, Scheme) else make(layer) for layer in attending}
     distinct = list({id(scheme): scheme for scheme in by_layer.values()}.values())
     for scheme in distinct:
         _refuse_unfit(scheme, model, modules[0])
     number = {id(scheme): i for i, scheme in enumerate(distinct)}
-    numbers = [number[id(by_layer[layer])] if layer in by_layer else 0 for layer in range(max(layers) + 1)]
+    numbers = [number[id(by_layer[layer])] if layer in by_layer else 0 for layer in range(max(attending) + 1)]
     return SchemeEmbedding(distinct, numbers, kind).train(model.training)
 
 

@@ -33,6 +33,11 @@ class Rotation(Protocol):
     of: int
 
 
+def describable(scheme: object) -> bool:
+    """True for a rotation by frequencies above 0, which a configuration of transformers can describe."""
+    return isinstance(scheme, Rotation) and all(0 < each < math.inf for each in scheme.theta)
+
+
 def write_rotation(config: Any, scheme: Scheme, length: int | None) -> None:
     """Write a rotation into a configuration.
 
@@ -50,7 +55,7 @@ def write_rotation(config: Any, scheme: Scheme, length: int | None) -> None:
         return
     extended = value_of(config, "max_position_embeddings")
     trained = value_of(config, TRAINED_LENGTH) or (_inside(config).get(TRAINED_LENGTH)) or extended
-    if not isinstance(scheme, Rotation) or not all(0 < each < math.inf for each in scheme.theta) or trained is None:
+    if not isinstance(scheme, Rotation) or not describable(scheme) or trained is None:
         warnings.warn(
             f"the configuration of this model cannot describe its new {type(scheme).__name__}, so save_pretrained does "
             "not save it. Call llama(model, scheme) with the same scheme after from_pretrained.",

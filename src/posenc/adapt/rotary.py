@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from posenc.adapt.attention_interface import NAME, SchemeEmbedding, attach, made_for, refuse_unreached
 from posenc.adapt.configuration import configured
-from posenc.adapt.configuration_writing import Rotation, write_rotation
+from posenc.adapt.configuration_writing import Rotation, describable, write_rotation
 from posenc.adapt.rotary_embedding import Kind, Layout, Rotary, join_channels, own_rotation, pair_channels
 from posenc.adapt.saved_scheme import remove_schemes, write_schemes
 from posenc.length_rope import LengthRoPE
@@ -88,7 +89,9 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
     kinds = [_kind(module) for module in places]
     _refuse_other_rotations(model, places)
     if scheme is not None and _acts_in_attention(model, scheme, kinds):
-        write_schemes(model, _put_into_attention(model, places, scheme, kinds))
+        embedding = _put_into_attention(model, places, scheme, kinds)
+        _warn_without_order(embedding)
+        write_schemes(model, embedding)
         _write_length(config, length)
         return model
     if scheme is None:
@@ -112,12 +115,28 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
 
 
 def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme], kinds: list[Kind]) -> bool:
-    """True for a scheme that does more than the model's rotation can do; the model must have such attention."""
+    """True for a scheme that a rotation and its configuration cannot express; the model must have such attention."""
     if not isinstance(scheme, Scheme) or scheme.exact:
         return True
-    if not hasattr(model, "set_attn_implementation") or isinstance(scheme, Rotation):
+    if not hasattr(model, "set_attn_implementation"):
         return False
-    return any(own_rotation(scheme, kind) is None for kind in kinds)
+    fits = all(own_rotation(scheme, kind) is not None for kind in kinds)
+    if fits or isinstance(scheme, Rotation):
+        return fits and len(kinds) == 1 and not describable(scheme)
+    return True
+
+
+def _warn_without_order(embedding: SchemeEmbedding) -> None:
+    """Warn of schemes that only scale logits or hide keys: the model's rotation is gone and nothing is in its place."""
+    claims = [scheme.claims for scheme in embedding.distinct]
+    if all(each.sites == {"mask"} or (each.sites == {"q"} and not each.isometric) for each in claims):
+        name = type(embedding.scheme).__name__
+        warnings.warn(
+            f"{name} replaces the rotation of this model and does not say in which order tokens come. To keep the "
+            f"rotation write llama(model, Sum([configured(model.config), {name}(..)])).",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _put_into_attention(

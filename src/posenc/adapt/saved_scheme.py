@@ -1,14 +1,15 @@
 """Save a transformers model with schemes in its attention by ``save_pretrained``, and load it by ``from_pretrained``.
 
-``config.json`` gets the entry ``posenc`` with the text of each scheme, and the model type ``posenc_llama``. Without
-posenc such a folder is therefore an error and not a model without positions. Weights of a scheme are saved with those
-of the model.
+``config.json`` gets the entry ``posenc`` with the text of each scheme, the model type ``posenc_llama``, and a type of
+rotation that no other program knows. Without posenc such a folder is therefore an error and not a model with other
+positions, also in ``LlamaForCausalLM.from_pretrained``. Weights of a scheme are saved with those of the model.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib
+import json
 import warnings
 from collections.abc import Callable
 from os import PathLike
@@ -17,7 +18,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for
+from posenc.adapt.attention_interface import SchemeEmbedding, attach, made_for, register
 from posenc.adapt.rotary_embedding import Kind
 from posenc.lookup import own_scheme
 from posenc.lookup.scheme_text import build, parse
@@ -30,6 +31,10 @@ AUTO = (
     "AutoModelForQuestionAnswering",
 )  # fmt: skip
 """Classes of transformers that find a model's class by its configuration."""
+ROTATION = "rope_parameters"
+"""Entry of ``config.json`` about a model's own rotation; ``posenc`` holds it while a saved model has schemes."""
+FOREIGN = "of posenc: load this model by posenc.adapt.saved_class(path).from_pretrained(path)"
+"""Type of the rotation in a saved configuration. Classes of transformers raise a KeyError with this text."""
 
 
 def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], Scheme] | None = None) -> Any:
@@ -150,8 +155,7 @@ def _with_scheme(kind: Any) -> Any:
     transformers = importlib.import_module("transformers")
     own = kind.config_class
     if "posenc_made" not in vars(own):
-        described = {"model_type": PREFIX + own.model_type, "__module__": __name__}
-        own.posenc_made = type(f"Posenc{own.__name__}", (own,), described)
+        own.posenc_made = _configuration_class(own)
     config_class = own.posenc_made
 
     def initialize(self: Any, config: Any, *more: Any, **named: Any) -> None:
@@ -165,12 +169,15 @@ def _with_scheme(kind: Any) -> Any:
         _fill_buffers(loaded[0] if isinstance(loaded, tuple) else loaded)
         return loaded
 
+    def reduce(self: Any, protocol: Any) -> tuple[Any, ...]:
+        return (_blank_model, (kind,), *super(made, self).__reduce_ex__(protocol)[2:])
+
     made = type(
         f"Posenc{kind.__name__}",
         (kind,),
         {
             "__init__": initialize, "__module__": __name__, "__doc__": kind.__doc__, "config_class": config_class,
-            "from_pretrained": from_pretrained, "posenc_given": None,
+            "from_pretrained": from_pretrained, "__reduce_ex__": reduce, "posenc_given": None,
             "_can_set_attn_implementation_cached_value": True,
         },
     )  # fmt: skip
@@ -181,6 +188,52 @@ def _with_scheme(kind: Any) -> Any:
         if auto._model_mapping.get(own, None) is kind:
             auto.register(config_class, made, exist_ok=True)
     return made
+
+
+def _configuration_class(own: Any) -> Any:
+    """A class of configurations with schemes. Its JSON has a rotation that only ``from_dict`` of this class reads."""
+
+    def to_json_string(self: Any, use_diff: bool = True) -> str:
+        described = json.loads(super(made, self).to_json_string(use_diff))
+        rotation = described.get(ROTATION)
+        if described.get("posenc") and isinstance(rotation, dict):
+            described["posenc"][ROTATION] = rotation
+            described[ROTATION] = {**rotation, "rope_type": FOREIGN}
+        return json.dumps(described, indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_dict(cls: Any, config_dict: dict[str, Any], **named: Any) -> Any:
+        schemes = dict(config_dict.get("posenc") or {})
+        if ROTATION in schemes:
+            config_dict = config_dict | {ROTATION: schemes.pop(ROTATION), "posenc": schemes}
+        return super(made, cls).from_dict(config_dict, **named)
+
+    def reduce(self: Any, protocol: Any) -> tuple[Any, ...]:
+        return (_blank_configuration, (own,), *super(made, self).__reduce_ex__(protocol)[2:])
+
+    made = type(
+        f"Posenc{own.__name__}",
+        (own,),
+        {
+            "model_type": PREFIX + own.model_type, "__module__": __name__, "to_json_string": to_json_string,
+            "from_dict": from_dict, "__reduce_ex__": reduce,
+        },
+    )  # fmt: skip
+    return made
+
+
+def _blank_model(kind: Any) -> Any:
+    """A model with schemes that a pickle fills; ``kind`` is its class in transformers."""
+    register()
+    made = _with_scheme(kind)
+    return made.__new__(made)
+
+
+def _blank_configuration(own: Any) -> Any:
+    """A configuration with schemes that a pickle fills."""
+    if "posenc_made" not in vars(own):
+        own.posenc_made = _configuration_class(own)
+    return own.posenc_made.__new__(own.posenc_made)
 
 
 def _place(model: Any) -> Any:

@@ -50,6 +50,7 @@ class Result:
         trouble: Description of the failure, empty if the check passed.
         unwritten: True if the check failed because a method of the scheme is not written yet.
         known: Reason of an expected failure, which the scheme lists in ``Scheme.faults``; else empty.
+        left_out: Reason why the check was not made; else empty.
 
     Example:
         >>> from posenc import NoPE, check
@@ -63,6 +64,7 @@ class Result:
     trouble: str = ""
     unwritten: bool = False
     known: str = ""
+    left_out: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,27 +102,34 @@ class Report:
         """A sentence with the number of checks that passed."""
         cases = len({result.case for result in self.results})
         of = f"{cases} example{'' if cases == 1 else 's'}"
-        return f"{len(self.results) - len(self.failures)} of {len(self.results)} checks passed on {of}"
+        made = [result for result in self.results if not result.left_out]
+        return f"{len(made) - len(self.failures)} of {len(made)} checks passed on {of}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report as values that JSON can hold.
 
         Returns:
-            ``ok``, and in ``results`` for each check its name, example, failure and known fault, "" for none.
+            ``ok``, and in ``results`` for each check its name, example, failure, known fault and the reason why it was
+            left out, "" for none.
         """
-        results = [{"check": r.check, "example": r.case, "failure": r.trouble, "known": r.known} for r in self.results]
+        results = [
+            {"check": r.check, "example": r.case, "failure": r.trouble, "known": r.known, "left_out": r.left_out}
+            for r in self.results
+        ]
         return {"ok": self.ok, "results": results}
 
     def __str__(self) -> str:
         known = (f"  {r.check}: {r.case} fails, as its `faults` state: {r.known}." for r in self.results if r.known)
         found = (f"  {result.check}: {result.case}: {result.trouble}" for result in self.failures)
-        return "\n".join([self.counted, *known, *found])
+        out = (f"  {r.check}: not checked: {r.left_out}." for r in self.results if r.left_out)
+        return "\n".join([self.counted, *known, *found, *out])
 
     def _repr_html_(self) -> str:
         """Number of passed checks and a table of failures, for notebooks."""
         head = f"<p><strong>{html.escape(self.counted)}</strong></p>"
         cells = [(r.check, r.case, r.trouble) for r in self.failures]
         cells += [(r.check, r.case, f"known fault: {r.known}") for r in self.results if r.known]
+        cells += [(r.check, r.case, f"not checked: {r.left_out}") for r in self.results if r.left_out]
         if not cells:
             return head
         rows = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in cells)

@@ -58,11 +58,12 @@ def check_model(
     model.batch: a text has the same logits in any batch and at any place of it. model.padding: padding on the left or
     right changes no logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative;
     for another they change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and
-    token by token has the logits of one forward pass. A check that needs an argument which the model does not have is
-    left out of the report.
+    token by token has the logits of one forward pass. The report names each check that was left out, because the model
+    does not have the argument that it needs.
 
     Args:
-        model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``.
+        model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``; also within
+            ``torch.compile``, ``DataParallel`` or ``DistributedDataParallel``.
         tokens: Token numbers ``(B, N)`` of at least two texts of at least eight tokens, on the model's device.
         forward: Function that calls another model: from tokens ``(B, N)``, whole positions ``(B, N)`` or None, and a
             boolean tensor ``(B, N)``, True for real tokens, or None, to logits ``(B, N, vocabulary)``. Default: the
@@ -74,7 +75,7 @@ def check_model(
         tolerance: Largest difference of logits, relative to 1 + their largest magnitude. Default 1e-4, for float32.
 
     Returns:
-        The report, with one result per check.
+        The report, with one result per check. ``left_out`` of a result is the reason of a check that was not made.
 
     Raises:
         ValueError: If ``tokens`` are not at least two texts of at least eight whole numbers.
@@ -96,12 +97,18 @@ def check_model(
     calls = _calls_of(model) if forward is None else _Calls(forward, forward, forward, None)
     calls = calls._replace(cached=cached or calls.cached)
     relative = _relative(model) if relative is None else relative
-    checks: dict[str, Callable[[], str]] = {"batch": lambda: _batch(calls.plain, tokens, tolerance)}
-    if (padded := calls.padded) is not None:
+    checks: dict[str, str | Callable[[], str]] = {"batch": lambda: _batch(calls.plain, tokens, tolerance)}
+    padded, placed, parts, asked = calls.padded, calls.placed, calls.cached, "pass `forward`"
+    checks["padding"] = f"the model takes no positions and mask; {asked}"
+    if padded is not None:
         checks["padding"] = lambda: _padding(padded, tokens, tolerance)
-    if (placed := calls.placed) is not None and relative is not None:
+    checks["shift"] = f"the model takes no positions; {asked}"
+    if placed is not None and relative is None:
+        checks["shift"] = "the model has no scheme that states whether shifts change it; pass `relative`"
+    elif placed is not None:
         checks["shift"] = lambda: _shift(placed, tokens, tolerance, relative=bool(relative))
-    if (parts := calls.cached) is not None:
+    checks["cache"] = "the model takes no cache; pass `cached`"
+    if parts is not None:
         checks["cache"] = lambda: _cache(calls.plain, parts, tokens, tolerance)
     modes = [(module, module.training) for module in model.modules()]
     try:
@@ -113,12 +120,14 @@ def check_model(
             module.training = training
 
 
-def _run(model: nn.Module, name: str, one: Callable[[], str]) -> Result:
+def _run(model: nn.Module, name: str, one: str | Callable[[], str]) -> Result:
+    if isinstance(one, str):
+        return Result(f"model.{name}", type(_inside(model)).__name__, left_out=one)
     try:
         trouble = one()
     except Exception as error:
         trouble = f"the model raises {type(error).__name__}: {str(error).partition(chr(10))[0] or 'no message'}"
-    return Result(f"model.{name}", type(model).__name__, trouble)
+    return Result(f"model.{name}", type(_inside(model)).__name__, trouble)
 
 
 def _batch(forward: Forward, tokens: Tensor, tolerance: float) -> str:
@@ -186,10 +195,22 @@ def _relative(model: nn.Module) -> bool | None:
     return None if not effects or "nothing in the mean" in effects else effects == {"nothing"}
 
 
+def _inside(model: nn.Module) -> nn.Module:
+    """The model within ``torch.compile`` and modules that spread a batch over devices."""
+    while True:
+        within = getattr(model, "_orig_mod", None)
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            within = model.module
+        if not isinstance(within, nn.Module):
+            return model
+        model = within
+
+
 def _calls_of(model: nn.Module) -> _Calls:
-    takes = inspect.signature(model.forward).parameters
-    if isinstance(model, LanguageModel):
-        return _Calls(*_posenc_calls(model))
+    inside = _inside(model)
+    takes = inspect.signature(inside.forward).parameters
+    if isinstance(inside, LanguageModel):
+        return _Calls(*_posenc_calls(model, inside))
     if "input_ids" not in takes:
         return _Calls(lambda tokens, ids, real: _logits(model(tokens)), None, None, None)
 
@@ -198,7 +219,7 @@ def _calls_of(model: nn.Module) -> _Calls:
         return _logits(model(input_ids=tokens, **{k: v for k, v in given.items() if k in takes and v is not None}))
 
     def cached(parts: Sequence[Tensor]) -> list[Tensor]:
-        cache, found = importlib.import_module("transformers").DynamicCache(config=getattr(model, "config", None)), []
+        cache, found = importlib.import_module("transformers").DynamicCache(config=getattr(inside, "config", None)), []
         for part in parts:
             found.append(_logits(model(input_ids=part, past_key_values=cache, use_cache=True)))
         return found
@@ -212,7 +233,7 @@ def _calls_of(model: nn.Module) -> _Calls:
     )
 
 
-def _posenc_calls(model: LanguageModel) -> tuple[Forward, Forward, Forward, Cached]:
+def _posenc_calls(model: nn.Module, inside: LanguageModel) -> tuple[Forward, Forward, Forward, Cached]:
     def forward(tokens: Tensor, ids: Tensor | None, real: Tensor | None) -> Tensor:
         if ids is None:
             return model(tokens)
@@ -222,7 +243,7 @@ def _posenc_calls(model: LanguageModel) -> tuple[Forward, Forward, Forward, Cach
         cache, found, start = Cache(), [], 0
         for part in parts:
             at = sequence(part.shape[1], start=start, device=part.device)
-            found.append(extend(model, part, cache, pos=at))
+            found.append(extend(inside, part, cache, pos=at))
             start += part.shape[1]
         return found
 

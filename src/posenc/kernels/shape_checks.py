@@ -54,6 +54,10 @@ def refuse_unfit(
             raise ValueError(
                 f"`{name}` has shape (B, H, tokens, channels); got {tuple(t.shape)}. Add the axes that it lacks."
             )
+    if v.shape[1] != k.shape[1]:
+        raise ValueError(
+            f"`k` has {k.shape[1]} heads and `v` has {v.shape[1]}. Pass keys and values of the same heads."
+        )
     for name, t, pos in (("q", q, q_pos), ("k", k, k_pos)):
         if t.shape[-2] != pos.count:
             swapped = f" If it is (B, tokens, H, channels), pass {name}.transpose(1, 2)."

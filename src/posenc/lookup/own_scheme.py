@@ -28,6 +28,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from torch import Tensor
 from typing_extensions import override
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 PACKAGE = "posenc_own_scheme:"
 """First part of the name of the module of a scheme, which makes it distinct from importable modules."""
 DIGITS = 8
+MOST_NUMBERS = 4096
+"""Most numbers of a tensor that are written as text."""
 
 
 class Source(NamedTuple):
@@ -175,10 +178,11 @@ def errors_in_a_sentence(text: str) -> Iterator[None]:
 
 
 def _options(scheme: Scheme) -> dict[str, Any]:
-    """Arguments that an object was made with."""
+    """Arguments that an object was made with. Frequencies in a tensor become a list, which is read back exactly."""
     kind = type(scheme)
     positional, named = scheme._arguments
-    options = inspect.signature(kind).bind(*positional, **named).arguments
+    bound = inspect.signature(kind).bind(*positional, **named).arguments
+    options = {name: _numbers(value) for name, value in bound.items()}
     for name, value in options.items():
         for part in value if _has_schemes(value) else (value,):
             if not (_is_scheme(part) or _is_literal(part)):
@@ -187,6 +191,16 @@ def _options(scheme: Scheme) -> dict[str, Any]:
                     "it in the constructor of a class of your own."
                 )
     return options
+
+
+def _numbers(value: Any) -> Any:
+    """The numbers of a list of frequencies without an attention factor; any other value unchanged."""
+    from posenc.frequencies import Frequencies
+
+    tensor = value.theta if isinstance(value, Frequencies) and value.attention_factor == 1 else value
+    if not isinstance(tensor, Tensor) or tensor.dim() != 1 or not tensor.is_floating_point() or tensor.requires_grad:
+        return value
+    return tensor.tolist() if len(tensor) <= MOST_NUMBERS else value
 
 
 def _is_scheme(value: Any) -> bool:

@@ -32,19 +32,15 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
 
     Raises:
         ValueError: no schemes, a layer after the last scheme without ``rest``, or a scheme that claims to be per layer
-            and would be shared by two layers; or a function that returns no scheme.
+            and would be shared by two layers; a class in place of a scheme, or a function that returns no scheme.
     """
     if not turns or (repeat and rest is not None):
         raise ValueError(
             "layers takes at least one scheme, and `rest` only with repeat=False: layers(rope, rope, rope, NoPE()), or "
             f"layers(peg, repeat=False, rest=NoPE()); got {len(turns)} with repeat={repeat}."
         )
-    strange = next((turn for turn in (*turns, rest) if turn is not None and not callable(turn)), None)
-    if strange is not None:
-        raise ValueError(
-            f"layers takes schemes, or functions of a layer's number that make one; got {strange!r}. For one named in "
-            "text write build(parse(text), known) of posenc.lookup.scheme_text."
-        )
+    for turn in (*turns, rest):
+        _refuse_no_turn(turn)
 
     def scheme_of(layer: int) -> Scheme:
         turn = turns[layer % len(turns)] if repeat or layer < len(turns) else rest
@@ -67,6 +63,20 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         return turn
 
     return scheme_of
+
+
+def _refuse_no_turn(turn: object) -> None:
+    """Raise ValueError for what is neither a scheme nor a function of a layer's number, as the class of a scheme."""
+    if isinstance(turn, type):
+        raise ValueError(
+            f"a model takes schemes and not their classes; got the class {turn.__name__}. Write {turn.__name__}(..) "
+            f"with its arguments, or lambda layer: {turn.__name__}(..) for one scheme per layer."
+        )
+    if turn is not None and not callable(turn):
+        raise ValueError(
+            f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. For one named in "
+            "text write build(parse(text), known) of posenc.lookup.scheme_text."
+        )
 
 
 def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], Scheme]:
