@@ -1,6 +1,7 @@
 """The race of `posenc advise` on simulated learning curves, and on stored scores of full comparisons.
 
     python benchmarks/advice.py --out results/advice-cpu.json
+    python benchmarks/advice.py --first 400 --out again.json       cases that no choice of the race's rules has seen
     python benchmarks/advice.py --collect houses.csv --target price --question new --scores new.json
     python benchmarks/advice.py --replay between.json new.json --out results/advice-cpu.json
 
@@ -107,11 +108,15 @@ def simulated(gap: float, unequal: bool, far: bool, case: int, luck: float = LUC
     return Curves(final, noise, shared, luck, case)
 
 
-def outcomes(gap: float, unequal: bool, far: bool, cases: int = CASES, luck: float = LUCK) -> dict[str, Any]:
-    """Answers of races on simulated candidates, counted."""
+def outcomes(
+    gap: float, unequal: bool, far: bool, cases: int = CASES, luck: float = LUCK, first: int = 0
+) -> dict[str, Any]:
+    """Answers of races on simulated candidates, counted; the numbers of the cases begin at ``first``."""
     plan = RacePlan(validation_ratio=VALIDATION / TRAIN, test_ratio=TEST / (TRAIN + VALIDATION))
     names = list(map(str, range(CANDIDATES)))
-    found = [run_race(names, simulated(gap, unequal, far, case, luck).train, plan) for case in range(cases)]
+    found = [
+        run_race(names, simulated(gap, unequal, far, case, luck).train, plan) for case in range(first, first + cases)
+    ]
     races = [race for race in found if race is not None]
     answers, better = [race.verdict for race in races], str(BETTER)
     return {
@@ -127,10 +132,10 @@ def outcomes(gap: float, unequal: bool, far: bool, cases: int = CASES, luck: flo
     }
 
 
-def simulations(cases: int) -> Iterator[dict[str, Any]]:
+def simulations(cases: int, first: int = 0) -> Iterator[dict[str, Any]]:
     all_luck = ((True, False, gap, 1.0) for gap in GAPS)
     for far, unequal, gap, luck in (*itertools.product((False, True), (False, True), GAPS, (LUCK,)), *all_luck):
-        yield (row := outcomes(gap, unequal, far, cases, luck))
+        yield (row := outcomes(gap, unequal, far, cases, luck, first))
         print(row, flush=True)
 
 
@@ -237,6 +242,7 @@ def _is_of_power(row: dict[str, Any]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=CASES)
+    parser.add_argument("--first", type=int, default=0, help="number of the first simulated case")
     parser.add_argument("--collect", type=Path)
     parser.add_argument("--target")
     parser.add_argument("--question")
@@ -249,14 +255,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         collected = collect(chosen.collect, chosen.target, chosen.question, chosen.candidates)
         chosen.scores.write_text(json.dumps(collected, indent=1) + "\n", encoding="utf-8")
         return 0
-    rows = list(simulations(chosen.cases))
+    rows = list(simulations(chosen.cases, chosen.first))
     replays = [replayed(read_scores(path), share) for path in chosen.replay for share in (SHARE, 2 * SHARE)]
     for each in replays:
         print(each)
     missed = failures(rows)
     print("Missed:", ", ".join(missed) or "nothing")
     if chosen.out is not None:
-        record = {"simulated": rows, "missed": missed, "replayed": replays, "provenance": provenance.gather()}
+        record = {
+            "first_case": chosen.first,
+            "simulated": rows,
+            "missed": missed,
+            "replayed": replays,
+            "provenance": provenance.gather(),
+        }
         chosen.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 0
 
