@@ -3,7 +3,8 @@
     python benchmarks/live_advice.py --data DIR --work STORES --estimate
     python benchmarks/live_advice.py --data DIR --work STORES --minutes 45 --out results/advice-live-cpu.json
     python benchmarks/live_advice.py --data DIR --work STORES --cases quakes text
-    python benchmarks/live_advice.py --data DIR --work STORES --cases --shuffles 40 --out results/advice-live-cpu.json
+    python benchmarks/live_advice.py --data DIR --work STORES --cases --shuffles 40 --out FILE
+    python benchmarks/live_advice.py --data DIR --work STORES --cases --budgets 2 5 10 --out FILE
 
 A case is a file or folder that a user may have. First `advise` runs on it in one process. Its budget is a quarter of
 the predicted time of the full comparison, longer by the share of a core that other programs leave. Then every candidate
@@ -273,6 +274,26 @@ def shuffled(data: Path, work: Path, number: int) -> dict[str, Any]:
     return answer
 
 
+def budgeted(data: Path, work: Path, minutes: float) -> dict[str, Any]:
+    """Time of the clock of an advice on the table of census blocks with a budget, in an empty store."""
+    folder = work / "budgets" / f"{minutes:g}"
+    answer_file, path = folder / "race.json", folder / "california.csv"
+    if answer_file.exists():
+        return json.loads(answer_file.read_text(encoding="utf-8"))
+    folder.mkdir(parents=True, exist_ok=True)
+    california(path, data)
+    core, began = available_cores(1, MEASURED_SECONDS), time.monotonic()
+    advice = advise(path, target="median_house_value", budget=f"{minutes:g}m", jobs=1, out=folder / "store")
+    wall = time.monotonic() - began
+    answer = {
+        "budget_s": 60 * minutes, "wall_s": round(wall, 1), "kept": wall <= KEPT_WITHIN * 60 * minutes,
+        "core_share": round(core, 3), "load": os.getloadavg()[0], "kind": advice.kind,
+        "chosen": advice.race.verdict.chosen, "answer": list(advice.sentences),
+    }  # fmt: skip
+    answer_file.write_text(json.dumps(answer), encoding="utf-8")
+    return answer
+
+
 def summary(rows: Sequence[Mapping[str, Any]], null: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts against the aims."""
     return {
@@ -292,6 +313,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES), metavar="CASE")
     parser.add_argument("--minutes", type=float, default=math.inf, help="time of the clock for all cases")
     parser.add_argument("--shuffles", type=int, default=0, help="races on shuffled labels")
+    parser.add_argument("--budgets", type=float, nargs="*", default=[], metavar="MINUTES", help="advice with budgets")
     parser.add_argument(
         "--estimate", action="store_true", help="print the core minutes that are missing, train nothing"
     )
@@ -318,12 +340,15 @@ def main(words: Sequence[str] | None = None) -> int:
         except RuntimeError as error:
             print(error, flush=True)
     null = [] if chosen.estimate else shuffles(chosen, end)
+    budgets = [] if chosen.estimate else [budgeted(chosen.data, chosen.work, each) for each in chosen.budgets]
+    for each in budgets:
+        print(each, flush=True)
     files = [chosen.work / name / "case.json" for name in CASES]
     rows = [json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()]
     print(json.dumps(summary(rows, null), indent=1))
     if chosen.out is not None:
         record = {
-            "summary": summary(rows, null), "cases": rows, "shuffled": null,
+            "summary": summary(rows, null), "cases": rows, "shuffled": null, "budgets": budgets,
             "missing_core_minutes": {name: round(each, 1) for name, each in missing.items()},
             "load": os.getloadavg()[0], "provenance": provenance.gather(),
         }  # fmt: skip
