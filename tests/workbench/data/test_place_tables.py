@@ -152,6 +152,38 @@ def test_texts_and_two_numbers_are_classes(tmp_path: Path) -> None:
     assert places(houses(tmp_path / "b.csv", price=[0, 1] * 30)).classes == ("0", "1")
 
 
+def test_decimal_commas_between_semicolons_are_read_and_said(tmp_path: Path) -> None:
+    plain = places(houses(tmp_path / "a.csv", rooms=np.arange(ROWS) / 4))
+    text = (tmp_path / "a.csv").read_text()
+    assert "Längengrad" not in text
+    german = text.replace(",", ";").replace(".", ",").replace("longitude;latitude", "Längengrad;Breitengrad")
+    (tmp_path / "b.csv").write_text(german, encoding="utf-8")
+    found = places(tmp_path / "b.csv")
+    assert (found.geometry, found.names) == ("sphere", ("Längengrad", "Breitengrad"))
+    np.testing.assert_array_equal(found.coords, plain.coords)
+    np.testing.assert_array_equal(found.targets, plain.targets)
+    assert "Decimal commas are read as points: Längengrad, Breitengrad, price, rooms." in found.left_out
+    thousands = german.splitlines()
+    thousands = [
+        thousands[0],
+        *(";".join([*line.split(";")[:2], f"1,{at:03}", "5"]) for at, line in enumerate(thousands[1:])),
+    ]
+    (tmp_path / "c.csv").write_text("\n".join(thousands), encoding="utf-8")
+    unclear = places(tmp_path / "c.csv", features="none")
+    assert unclear.classes[:2] == ("1,000", "1,001"), "commas before three digits may divide thousands"
+    assert "Decimal commas are read as points: Längengrad, Breitengrad." in unclear.left_out
+
+
+def test_dates_in_another_form_and_numbers_that_may_be_classes_are_said(tmp_path: Path) -> None:
+    dates = [f"{1 + day % 28:02}.{1 + day // 28:02}.2023" for day in range(ROWS)]
+    found = places(houses(tmp_path / "a.csv", taken=dates, price=np.arange(ROWS) % 3))
+    said = " ".join(found.left_out)
+    assert "its texts are 60 different ones, which look like dates in another form than 2023-01-31" in said
+    assert "price has 3 whole numbers alone and is predicted as a number." in said
+    assert "write them as texts: class 0." in said
+    assert "whole numbers alone" not in " ".join(places(houses(tmp_path / "b.csv")).left_out)
+
+
 def test_parquet_has_the_places_of_the_csv(tmp_path: Path) -> None:
     for name in ("houses.csv", "houses.parquet"):
         WRITERS[name](tmp_path / name)

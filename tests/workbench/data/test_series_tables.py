@@ -133,7 +133,7 @@ FAULTS = {
     "few": ("date,y\n2024-01-01,5\n2024-01-02,6\n", {}, "it has 2 readings, and 3 are needed. Give other readings"),
     "no time": ("a,b\n1,2\n", {}, "no column named date, time, .*Name the one with the times: --time a"),
     "no header": ("2024-01-01,1.5\n2024-01-02,2.5\n", {}, "line 1 has the number 1.5, and names of columns are needed"),
-    "decimal commas": ("date;y\n2024-01-01;1,5\n", {"target": "y"}, "line 2: '1,5' .* Write decimals with a point."),
+    "decimal commas": ('date,y\n2024-01-01,"1,5"\n', {"target": "y"}, "line 2: '1,5' .* Write decimals with a point."),
     "no unit": ("time,y\n1,2\n2,3\n", {}, "line 2: the time '1' is a number. State what it counts: --unit second"),
     "unit of dates": ("date,y\n2024-01-01,1\n", {"unit": "day"}, "has no unit. Leave --unit out"),
     "no date": ("date,y\n2024-01-01,1\n01/02/2024,2\n", {}, "line 3: '01/02/2024' is not a time in ISO form"),
@@ -146,6 +146,14 @@ FAULTS = {
     "target is time": ("date,y\n2024-01-01,1\n", {"target": "date"}, "--target date is the column of the times"),
     "year": ("date,y\n1066-01-01,1\n1067-01-01,2\n", {}, "line 2 and following: times are read from 1685 to 2255"),
 }  # fmt: skip
+
+
+def test_decimal_commas_between_semicolons_are_read_and_said(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("date;y\n2024-01-01;1,5\n2024-01-02;2,25\n2024-01-03;3\n2024-01-04;-0,5\n")
+    found = read(path, "series", ReadingOptions(target="y"))
+    assert "Decimal commas are read as points: y." in found.left_out
+    assert found.series[0].values.ravel().tolist() == [1.5, 2.25, 3, -0.5]
 
 
 @pytest.mark.parametrize("fault", FAULTS)

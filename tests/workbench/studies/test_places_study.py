@@ -213,6 +213,13 @@ def test_rows_are_drawn_from_a_large_table_and_it_is_said(tmp_path: Path) -> Non
     assert len(table) == 80
 
 
+def test_baselines_that_are_named_are_the_only_ones(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    for named, wanted in ((("none",), {"none", *BASELINES}), (("none", "knn"), {"none", "knn"})):
+        specs = on_houses(Store(tmp_path / "runs"), tmp_path, *named)
+        assert {spec.variant for spec in specs} == wanted
+
+
 def test_without_scikit_learn_the_baselines_are_left_out_and_said(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(settings.task, "has_boosting", lambda: False)
     store = Store(tmp_path / "runs")

@@ -27,8 +27,8 @@ from posenc.timestamps import times
 
 Kind = Literal["sphere", "planar", "cyclic", "time"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-LONGITUDES = frozenset({"lon", "lng", "long", "longitude"})
-LATITUDES = frozenset({"lat", "latitude"})
+LONGITUDES = frozenset({"lon", "lng", "long", "longitude", "längengrad", "laengengrad", "longitud"})
+LATITUDES = frozenset({"lat", "latitude", "breitengrad", "latitud"})
 TIMES = frozenset({"time", "date", "datetime", "timestamp"})
 PERIODS: Mapping[str, float] = {
     "hour": 24.0, "minute": 60.0, "weekday": 7.0, "dayofweek": 7.0, "month": 12.0, "dayofyear": 365.2425,

@@ -20,8 +20,8 @@ from posenc.workbench.files.user_files import UserFileError
 
 Geometry = Literal["sphere", "plane", "space"]
 AXES: dict[Geometry, int] = {"sphere": 2, "plane": 2, "space": 3}
-LONGITUDES = ("longitude", "lon", "lng", "long")
-LATITUDES = ("latitude", "lat")
+LONGITUDES = ("longitude", "lon", "lng", "long", "längengrad", "laengengrad", "longitud")
+LATITUDES = ("latitude", "lat", "breitengrad", "latitud")
 OTHERS = (("x", "y", "z"), ("x", "y"), ("easting", "northing"), ("east", "north"))
 """Names of planar and spatial coordinates, in lower case, the first set that a table has."""
 MOST_LATITUDE, MOST_LONGITUDE, TURN = 90.0, 180.0, 360.0

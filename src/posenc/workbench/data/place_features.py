@@ -6,6 +6,7 @@ Constant columns, and columns of texts that are nearly all different, are left o
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -25,6 +26,8 @@ MOST_CATEGORIES = 30
 """Most frequent texts of a column that are categories; rarer ones are one further category."""
 LEAST_SHARE = 0.5
 """Share of the rows that the categories of a column must have. Other columns are names or notes."""
+DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}( \d{1,2}:\d{2}(:\d{2})?)?")
+"""A text that may be a date in a form of some country."""
 OTHER = "other"
 NO_FEATURES, ALL_FEATURES = "none", "all"
 
@@ -131,7 +134,10 @@ def _category_column(texts: Sequence[str], different: Counter[str]) -> _Made:
     count = math.fsum(different.values())
     covered = math.fsum(different[text] for text in frequent)
     if covered < LEAST_SHARE * count or len(different) > LEAST_SHARE * count:
-        return _Made(reason=f"its texts are {len(different):,} different ones")
+        reason = f"its texts are {len(different):,} different ones"
+        if all(map(DATE.fullmatch, different)):
+            reason += ", which look like dates in another form than 2023-01-31"
+        return _Made(reason=reason)
     names = (*frequent, OTHER) if len(different) > len(frequent) else tuple(frequent)
     number = {text: at for at, text in enumerate(frequent)}
     codes = [-1 if text.lower() in MISSING else number.get(text, len(frequent)) for text in texts]

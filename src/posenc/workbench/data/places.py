@@ -42,6 +42,8 @@ MOST_CELLS = 2_000_000
 LEAST_ROWS = 50
 """Fewest rows with coordinates and a target: five folds, each with a part that chooses the step."""
 MOST_CLASSES = 100
+MOST_NUMBERED = 10
+"""Most different whole numbers of a target that may be numbers of classes."""
 ARRAYS = ("coords", "numeric", "codes", "targets", "times", "groups", "lines")
 """Fields of a table with one entry per row."""
 CUT_SHARE, CUT_FACTOR = 0.005, 5
@@ -128,7 +130,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         & np.isfinite(found.further).all(1)
         & np.array([text.lower() not in MISSING for text in texts])
     )
-    times, notes = np.zeros(0), [*found.notes, *said]
+    times, notes = np.zeros(0), [*found.notes, *cells.notes, *said]
     if cells.of:
         notes.append(f"Read: {len(texts):,} of {cells.of:,} rows, drawn at random, because the table is large.")
     if "time" in special:
@@ -242,7 +244,8 @@ def _targets(
         values = numbers_of(cells, name, "target")[rows]
         if np.ptp(values) == 0:
             raise UserFileError(f"{cells.path}: the target {name} is {values[0]:g} in all rows. Name another column.")
-        return values, (), [*code_sentences({name: values}, "rows"), *_cut_targets(name, values)]
+        notes = [*code_sentences({name: values}, "rows"), *_cut_targets(name, values), *_may_be_classes(name, values)]
+        return values, (), notes
     if len(held) > MOST_CLASSES:
         raise UserFileError(
             f"{cells.path}: the target {name} has {len(held):,} different texts, and there may be {MOST_CLASSES} "
@@ -254,6 +257,17 @@ def _targets(
     notes = [f"{name} has {len(classes)} classes: {', '.join(classes[:10])}{' ..' * (len(classes) > 10)}."]
     notes += [f"Some folds lack classes of fewer than 5 rows: {', '.join(sorted(few)[:10])}."] if few else []
     return np.array([number[texts[row]] for row in rows.tolist()], np.int64), classes, notes
+
+
+def _may_be_classes(name: str, values: NDArray[np.float64]) -> list[str]:
+    """Sentence on targets of few whole numbers, which may be numbers of classes; none for others."""
+    different = np.unique(values)
+    if len(different) > MOST_NUMBERED or not np.equal(different, np.round(different)).all():
+        return []
+    return [
+        f"{name} has {len(different)} whole numbers alone and is predicted as a number. If they are classes, write "
+        f"them as texts: class {different[0]:.0f}."
+    ]
 
 
 def _cut_targets(name: str, values: NDArray[np.float64]) -> list[str]:

@@ -128,7 +128,7 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
     """
     columns = find_columns(cells, options)
     times, notes = read_times(cells.column(columns.time), cells.at, options.unit)
-    notes = [*_found(columns, options), *notes]
+    notes = [*_found(columns, options), *cells.notes, *notes]
     named = cells.column(columns.series) if columns.series else ()
     rows_of: dict[str, list[int]] = {}
     for row in np.flatnonzero(np.isfinite(times)).tolist():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +37,10 @@ START_BYTES = 1 << 14
 TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
 """Names of columns of times, in lower case, the first one first."""
 TSV = ".tsv"
+DECIMAL = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+"""A number with or without a decimal comma."""
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
+"""A number whose commas may divide thousands."""
 
 
 class Cells(NamedTuple):
@@ -49,6 +54,7 @@ class Cells(NamedTuple):
         lines: Number of the line of each row, for messages.
         noun: What the number of a row counts: "line" or "row".
         of: Number of rows of the file, of which these were drawn at random; 0 if they are all of them.
+        decimal_commas: Names of the columns whose decimal commas became points.
     """
 
     path: Path
@@ -58,6 +64,13 @@ class Cells(NamedTuple):
     lines: Sequence[int]
     noun: str = "line"
     of: int = 0
+    decimal_commas: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on how cells were read."""
+        named = ", ".join(self.decimal_commas)
+        return [f"Decimal commas are read as points: {named}."] if named else []
 
     def column(self, name: str) -> Sequence[str]:
         """Cells of the column of a name."""
@@ -152,7 +165,7 @@ def csv_cells(path: Path, form: str, noun: TableNoun, most: int | None = None) -
     for line, row in rows:
         _refuse_other_length(row, names, path, line)
     columns = tuple(zip(*(row for _, row in rows), strict=True))
-    return Cells(path, form, names, columns, [line for line, _ in rows])
+    return _with_points(Cells(path, form, names, columns, [line for line, _ in rows]), _delimiter(path, first))
 
 
 def is_large(path: Path) -> bool:
@@ -165,6 +178,8 @@ def is_large(path: Path) -> bool:
 def _drawn_csv_cells(path: Path, form: str, noun: TableNoun, most: int) -> Cells:
     """Cells of rows of a large CSV that are drawn at random: the file is read twice, one line in memory at a time."""
     count = 0
+    with open_file(path, noun.wanted) as file:
+        delimiter = _delimiter(path, file.read(START_BYTES).decode("utf-8-sig", errors="replace").partition("\n")[0])
     with _streamed(path, noun) as rows:
         _, header = next(rows, (1, []))
         names = _names(header, True, path, noun)
@@ -182,7 +197,31 @@ def _drawn_csv_cells(path: Path, form: str, noun: TableNoun, most: int) -> Cells
                 chosen.append(found)
                 following = next(wanted, count)
     columns = tuple(zip(*(row for _, row in chosen), strict=True))
-    return Cells(path, form, names, columns, [line for line, _ in chosen], of=count if len(chosen) < count else 0)
+    of = count if len(chosen) < count else 0
+    return _with_points(Cells(path, form, names, columns, [line for line, _ in chosen], of=of), delimiter)
+
+
+def _with_points(cells: Cells, delimiter: str) -> Cells:
+    """Cells with a point in place of the decimal comma, in columns of numbers that another sign than a comma divides.
+
+    A column whose commas all stand before three digits stays, because they may divide thousands.
+    """
+    commas = {
+        name: column for name, column in zip(cells.names, cells.columns, strict=True)
+        if delimiter != "," and _has_decimal_commas(column)
+    }  # fmt: skip
+    columns = tuple(
+        [cell.replace(",", ".") for cell in column] if name in commas else column
+        for name, column in zip(cells.names, cells.columns, strict=True)
+    )
+    return cells._replace(columns=columns, decimal_commas=tuple(commas)) if commas else cells
+
+
+def _has_decimal_commas(column: Sequence[str]) -> bool:
+    held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
+    commas = [cell for cell in held if "," in cell]
+    thousands = all(THOUSANDS.fullmatch(cell) for cell in commas)
+    return bool(commas) and not thousands and all(DECIMAL.fullmatch(cell) for cell in held)
 
 
 def drawn_numbers(count: int, most: int) -> list[int]:

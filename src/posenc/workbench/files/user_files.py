@@ -201,7 +201,8 @@ def read_text(path: str | Path, factor: float = 8, wanted: str = "a text file", 
         if content.startswith(ZIP_START):
             raise UserFileError(f"{path} is a zip archive, and {wanted} is needed. Unpack it.") from None
         raise UserFileError(
-            f"{path} is not a text file: byte {error.start + 1} is not UTF-8. Save it as UTF-8, or give {wanted}."
+            f"{path} is not a text file as it is: byte {error.start + 1} is not UTF-8. If it is {wanted}, save it as "
+            "UTF-8."
         ) from None
 
 

@@ -28,11 +28,13 @@ from posenc.workbench.studies.shared.page_data import PageData
 if TYPE_CHECKING:
     from posenc.workbench.studies.shared.study import Study
 
+FEW_SEEDS = 3
+"""With fewer seeds an interval is so wide that "not above chance" asks for seeds and not for more training."""
 LONGEST_MINUTES = 90
 """Number of minutes from which a time is written in hours."""
 REASONS: dict[Reason, str] = {
     "no interval": "no interval",
-    "at chance": "not above chance at half the steps",
+    "at chance": "not shown to be above chance at half the steps",
     "interval contains 0": "the interval contains 0",
     "no half budget": "no runs with half the steps",
     "still changing": "the difference still changes",
@@ -202,7 +204,8 @@ def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Itera
     undecided = [pair for pair in pairs if not pair.comparison.stated]
     reasons = {pair.comparison.reason for pair in undecided}
     full, half = _seconds(data, data.specs), _seconds(data, data.half_specs)
-    if reasons & MORE_TRAINING:
+    few = "at chance" in reasons and len({spec.seed for spec in data.specs}) < FEW_SEEDS  # their intervals are wide
+    if reasons & MORE_TRAINING - ({"at chance"} if few else set()):
         command = _command(study, data, with_twice_the_budget(study.presets, data.request))
         yield f"More training may decide (twice the steps, {_duration(data, 2 * full)} more): {command}"
     if "no half budget" in reasons:
@@ -211,7 +214,7 @@ def _next_commands(study: Study, data: PageData, pairs: Sequence[Pair]) -> Itera
     contained = [
         pair.comparison for pair in undecided if pair.comparison.reason in ("interval contains 0", "no interval")
     ]
-    if any(not abs(each.difference.mean) <= each.undecided for each in contained):
+    if few or any(not abs(each.difference.mean) <= each.undecided for each in contained):
         seeds = {spec.seed for spec in data.specs}
         request = replace(data.request, seeds=tuple(range(2 * max(len(seeds), 1))))
         cost = _duration(data, full + half)

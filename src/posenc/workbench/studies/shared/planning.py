@@ -199,7 +199,9 @@ def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
         meant = [_meant(study, label, wanted) for label in request.schemes]
         wanted = {condition: [each for one in meant for each in one.get(condition, ())] for condition in wanted}
         if own_plan(preset, request) is not None:
-            always = study.baselines
+            always = (
+                () if any(name in study.baselines for some in wanted.values() for name in some) else study.baselines
+            )
             wanted = {condition: [*dict.fromkeys((*some, *always))] for condition, some in wanted.items() if some}
     return wanted
 

@@ -124,7 +124,7 @@ class Study:
             prints them last.
         first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
-        baselines: Variants without a training, which every request on the user's own data executes too.
+        baselines: Variants without a training, which a request on the user's own data executes too if it names none.
         meanings: Variant -> its meaning, for variants that the first sentence on their scheme does not explain.
         metrics: Stored names of the metrics that the answer is about, the main one first: the columns of `posenc
             results`. "loss_at_x*" stands for the stored metric of this form with the largest number.
