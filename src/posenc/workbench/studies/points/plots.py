@@ -46,8 +46,8 @@ ACCURACY_CAPTION = (
     "position."
 )
 RECENT_CAPTION = (
-    "string (2025) and liere (2024) rotate queries and keys, dape (2024) corrects the bias of distances; k-planes, "
-    "tensorf and permutohedral (2022 and 2023) are trained tables of features, whose rows are added to the tokens."
+    "string (2025) and rope-mixed (2024) rotate queries and keys; k-planes, tensorf and permutohedral (2022 and 2023) "
+    "are trained tables of features, whose rows are added to the tokens."
 )
 MOTION_CAPTION = (
     "Relative change: root mean square of the change of the logits, divided by the standard deviation of the logits "
