@@ -60,8 +60,8 @@ WITHOUT_CONTROLS = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed
 SCHEME_AND_XYZ = (f"rope-axial{WITH_XYZ}", f"gridpe{WITH_XYZ}")
 VARIANTS = (*WITHOUT_CONTROLS, *SCHEME_AND_XYZ, FIXED_PLACES, LIERE)
 RECENT = ("string", "k-planes", "tensorf", "permutohedral")
-"""Encodings of 2022 and later that read three real axes. LieRE, and DAPE on the bias of distances, are not among them: a
-run of the preset quick takes 135 and 201 seconds of one core with these, and 22 to 41 with the others."""
+"""Encodings of 2022 and later that read three real axes. LieRE, and DAPE on the bias of distances, are not among them:
+a run of the preset quick takes 135 and 201 seconds of one core with these, and 22 to 41 with the others."""
 RECENT_BESIDE = ("nope", "fourier", "rope-axial", "rope-mixed")
 """Variants that the recent ones are compared with."""
 PLANE_RESOLUTIONS, PLANE_FEATURES = (8, 16), 16
