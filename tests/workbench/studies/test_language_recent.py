@@ -53,6 +53,8 @@ def test_bipe_is_trained_on_lines_and_its_stored_model_reads_them(tmp_path: Path
         result = store.read(spec.identity)
         assert {"loss", "loss_at_x4", "moved", "tokens_a_second"} <= result.metrics.keys()
         assert result.arrays["written"].shape == (4,)
+    page = STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
+    assert "segments (2 axes: number of the segment of a token, and its place in it)" in page
     spec = specs[0]
     rule = spec.settings["row"]["config"]["segments"]
     model = load(store.root, variant=spec.variant, seed=spec.seed)
