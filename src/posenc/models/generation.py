@@ -21,7 +21,7 @@ from torch.nn import functional
 from posenc.kernels.attention_mask import AttentionMask
 from posenc.models.cache import Cache
 from posenc.models.cache_fingerprint import weights_of
-from posenc.models.language import LanguageModel, refuse_unfit, restarting_positions
+from posenc.models.language import LanguageModel, refuse_documents, refuse_unfit, restarting_positions
 from posenc.models.sites import PreparedScheme
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme, Where
@@ -45,7 +45,7 @@ def extend(
         tokens: new tokens ``(B, N)``. A cache of one sample may be continued by several samples.
         cache: keys and values of the tokens before; it then holds the new tokens too.
         pos: positions of the new tokens. By default they continue after the last position, or begin at 0 in a new
-            document.
+            document; those of a rule of segments also depend on the last token.
         documents: document number of each new token, as for the model. By default the document of the last token.
 
     Returns:
@@ -56,13 +56,15 @@ def extend(
             cache's, or positions beyond a scheme's range. The cache is then unchanged.
     """
     refuse_unfit(model.config, tokens, pos, documents)
+    segmented = bool(model.config.segments)
     if cache.samples != 1:
         cache.refuse_samples("tokens", len(tokens))
-    pos = next_positions(cache, tokens, documents) if pos is None else pos
+    if pos is None:
+        pos = next_segments(model, cache, tokens, documents) if segmented else next_positions(cache, tokens, documents)
     schemes, again = _schemes_for(model, cache, pos)
     queries = [scheme.prepare(pos) for scheme in schemes]  # refuses positions before the cache changes
     everywhere, document = cache.remember(pos, documents)
-    if any(scheme.exact for scheme in schemes) and cache.holds_tokens:
+    if (segmented or any(scheme.exact for scheme in schemes)) and cache.holds_tokens:
         text = cache.remember_tokens(tokens)
         tokens = text if again else tokens
     if again:
@@ -95,7 +97,7 @@ def generate(
         model: the language model.
         prompt: tokens to continue, ``(B, N)``.
         count: number of tokens to generate per sample.
-        pos: positions of the prompt; by default 0, 1, 2, ..
+        pos: positions of the prompt; by default those of the model.
         temperature: softmax temperature; 0 takes the most likely token.
         most: number of most likely tokens to draw from (top-k sampling); None for all.
         window: largest number of tokens in the cache; the oldest are dropped. Where the next position would exceed a
@@ -121,16 +123,19 @@ def generate(
         )
     if window is not None and window < 2:
         raise ValueError(f"a window holds the last tokens, at least 2; got window={window}.")
-    pos = sequence(prompt.shape[1], device=prompt.device) if pos is None else pos
     refuse_unfit(model.config, prompt, pos, None)
+    pos = model.config.positions(prompt) if pos is None else pos
     if count > 1:
-        _refuse_unknown(pos[-1:])
+        _refuse_unknown(pos[-1:], axes=2 if model.config.segments else 1)
     if window is not None:
         _refuse_wide(model, pos[-window:], window, count)
         _refuse_rereading(model, window, prompt.shape[1] + count - 1)
     else:
+        further = max(count - 1, 0)  # tokens, which may all begin a segment
         for scheme in model.unique_schemes:
-            scheme.prepare(pos[-1:] + max(count - 1, 0))  # refuses a text that would leave the range later
+            scheme.prepare(
+                pos[-1:] + ([further, 0] if model.config.segments else further)
+            )  # refuses a text that would leave the range later
     cache, new_tokens = Cache(room=prompt.shape[1] + count if window is None else 2 * window), []
     logits = _read(model, prompt, pos, cache, window, count)
     for step in range(count):
@@ -187,6 +192,35 @@ def next_positions(cache: Cache, tokens: Tensor, documents: Tensor | None) -> Po
         return Positions(last.coords + 1 + torch.arange(count, device=tokens.device)[:, None])
     continues = (documents == cache.last_document(tokens.device)[..., 0, :]).long().cumprod(-1)
     return Positions(restarting_positions(documents).coords + continues[..., None] * (last.coords + 1))
+
+
+def next_segments(model: LanguageModel, cache: Cache, tokens: Tensor, documents: Tensor | None) -> Positions:
+    """Return the positions of the next tokens of a model with a rule of segments.
+
+    Args:
+        model: the language model.
+        cache: the tokens so far.
+        tokens: the next tokens ``(B, N)``.
+        documents: must be None.
+
+    Returns:
+        Positions ``(B, N, 2)`` on the axes (segment, place).
+
+    Raises:
+        ValueError: documents, a last token without a position, or a cache that does not hold the last token.
+    """
+    rule = model.config.segments
+    refuse_documents(documents)
+    assert rule
+    if not cache.count:
+        return rule.positions(tokens)
+    last, last_tokens = cache.pos[cache.count - 1 :], cache.tokens.first(cache.count)
+    _refuse_unknown(last, axes=2)
+    if last_tokens is None:
+        raise ValueError(
+            "the segment of the next token depends on the last one, and joined caches do not hold it. Pass pos=.."
+        )
+    return rule.following(tokens, last, last_tokens[:, -1:])
 
 
 def sample_tokens(
@@ -248,7 +282,8 @@ def _within_range(model: LanguageModel, pos: Positions, more: int) -> Positions:
 
 def _range(model: LanguageModel) -> tuple[float, float]:
     """Return the lowest and the highest position that every scheme of the model accepts."""
-    limits = [each for scheme in model.unique_schemes for each in scheme.claims.limits(1) if each is not None]
+    axes = slice(1) if model.config.segments else slice(None)  # places in a segment stay in their range
+    limits = [each for scheme in model.unique_schemes for each in scheme.claims.limits(1)[axes] if each is not None]
     return max((low for low, _ in limits), default=-math.inf), min((high for _, high in limits), default=math.inf)
 
 
@@ -262,8 +297,8 @@ def _ends(pos: Positions) -> tuple[Tensor, Tensor]:
     return first.amin(-2, keepdim=True), last.amax(-2, keepdim=True)
 
 
-def _refuse_unknown(last: Positions) -> None:
-    if last.axes != 1 or (last.placed is not None and not bool(last.placed.all())):
+def _refuse_unknown(last: Positions, *, axes: int = 1) -> None:
+    if last.axes != axes or (last.placed is not None and not bool(last.placed.all())):
         raise ValueError(
             "the positions of the next tokens are unknown: the last token has no position, or one with several axes. "
             "Pass pos=.."
@@ -275,6 +310,11 @@ def _refuse_wide(model: LanguageModel, pos: Positions, window: int, count: int) 
     low, high = _range(model)
     if high - low == math.inf:
         return
+    if model.config.segments:
+        raise ValueError(
+            f"the segments of a text are without limit, and the schemes of this model take {low:g} to {high:g}. "
+            "Generate without a window."
+        )
     apart = _apart(pos, window, count)
     if apart > high - low:
         raise ValueError(

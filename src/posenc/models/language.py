@@ -13,6 +13,8 @@ The mask is causal by the order of tokens: token i attends to tokens up to i, wh
 a place is padding, and no token attends to it. Several documents can be packed into one sample; tokens then attend
 within their document only. A document is a run of tokens with one document number. If a number occurs again later, it
 starts a new document.
+
+With a rule of segments, the default positions are (segment, place in it), read off the tokens.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from posenc.kernels.attention_mask import AttentionMask, document_starts
 from posenc.kernels.linear import feed_forward, linear
 from posenc.models.cache import LayerCache
 from posenc.models.embedding_scale import embedding_scale, initial_rows
+from posenc.models.segment_rule import SegmentRule
 from posenc.models.sites import PreparedScheme, refuse_width, without_repetition
 from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
@@ -54,6 +57,7 @@ class LanguageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         tied: whether the token embedding and the output head share one matrix. Small models learn faster with two.
         placement: where the scheme's rows are added.
         window: number of tokens that a token attends to, itself included; None for all earlier tokens.
+        segments: rule of the positions of a scheme that reads segments, as BiPE; unset for positions 0, 1, 2, ..
     """
 
     vocabulary: int
@@ -65,6 +69,7 @@ class LanguageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     tied: bool = True
     placement: Literal["input", "every_block"] = "input"
     window: int | None = None
+    segments: SegmentRule | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if min(self.vocabulary, self.dim, self.depth, self.heads, self.key_heads, self.hidden, self.window or 1) < 1:
@@ -76,11 +81,36 @@ class LanguageConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 f"{self.heads} heads share a width of {self.dim}, and {self.key_heads} heads of keys are shared by "
                 "them: the first must divide the width, and the second the first."
             )
+        if self.segments and max(self.segments.separators) >= self.vocabulary:
+            raise ValueError(
+                f"segments end at tokens of the vocabulary, 0 to {self.vocabulary - 1}; got "
+                f"{max(self.segments.separators)}. Use the numbers of the model's tokens."
+            )
 
     @property
     def head_dim(self) -> int:
         """Width of a head."""
         return self.dim // self.heads
+
+    def positions(self, tokens: Int[Tensor, "B N"], documents: Int[Tensor, "*b N"] | None = None) -> Positions:
+        """Return the default positions of tokens.
+
+        Args:
+            tokens: ``(B, N)``.
+            documents: document number of each token; None for one document.
+
+        Returns:
+            Positions of the N tokens.
+
+        Raises:
+            ValueError: a rule of segments and documents.
+        """
+        if self.segments:
+            refuse_documents(documents)
+            return self.segments.positions(tokens)
+        if documents is None:
+            return sequence(tokens.shape[-1], device=tokens.device)
+        return restarting_positions(documents)
 
 
 class LanguageModel(nn.Module):
@@ -140,22 +170,19 @@ class LanguageModel(nn.Module):
 
         Args:
             tokens: ``(B, N)``.
-            pos: positions of the N tokens; by default 0, 1, 2, .. from the start of every document.
+            pos: positions of the N tokens; by default 0, 1, 2, .. from the start of every document, or those of the
+                rule of segments.
             documents: document number of each token, ``(N,)`` or ``(B, N)``, for packed documents.
 
         Returns:
             Logits ``(B, N, vocabulary)``.
 
         Raises:
-            ValueError: positions or documents of another number of tokens or samples.
+            ValueError: positions or documents of another number of tokens or samples, or documents without positions
+                for a model with a rule of segments.
         """
         refuse_unfit(self.config, tokens, pos, documents)
-        if pos is None:
-            pos = (
-                sequence(tokens.shape[-1], device=tokens.device)
-                if documents is None
-                else restarting_positions(documents)
-            )
+        pos = self.config.positions(tokens, documents) if pos is None else pos
         document = None if documents is None else document_starts(documents).cumsum(-1)
         attn_mask = AttentionMask(pos.count, pos.count, document, pos.placed, self.config.window)
         return self.through(tokens, [PreparedScheme.at(scheme, pos, None) for scheme in self.unique_schemes], attn_mask)
@@ -193,12 +220,12 @@ class LanguageModel(nn.Module):
 
         Args:
             tokens: token ids ``(B, N)``.
-            pos: positions of the tokens; None for consecutive ones.
+            pos: positions of the tokens; None for the default ones.
 
         Returns:
             Root mean square of the rows over that of the tokens; None if no rows are added.
         """
-        pos = sequence(tokens.shape[-1], device=tokens.device) if pos is None else pos
+        pos = self.config.positions(tokens) if pos is None else pos
         rows = initial_rows(self.unique_schemes[self.scheme_of[0]], pos)
         return None if rows is None else embedding_scale(rows, self.tokens(tokens) * math.sqrt(self.config.dim))
 
@@ -271,6 +298,15 @@ def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[
     tokens = torch.stack([functional.pad(text, (longest - len(text), 0), value=filler) for text in texts])
     at = torch.arange(longest) - short
     return tokens, Positions(at.clamp(min=0)[..., None], at >= 0).to(tokens.device)
+
+
+def refuse_documents(documents: Tensor | None) -> None:
+    """Raise ValueError for documents whose positions a rule of segments would count."""
+    if documents is not None:
+        raise ValueError(
+            "the segments of packed documents are not counted by a model. Pass pos=posenc.segments(..) for each, and "
+            "read one document at a time to continue it."
+        )
 
 
 def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions | None, documents: Tensor | None) -> None:

@@ -20,7 +20,7 @@ ALL = tuple(
 
 @pytest.mark.parametrize("label", ALL)
 def test_every_variant_predicts_from_earlier_tokens_only_and_has_gradients(label: str) -> None:
-    variant = variants.variant(label, CONFIG, longest=32, window=WINDOW)
+    variant = variants.variant(label, CONFIG, longest=32, window=WINDOW, separators=(2,))
     model = variant.model(WINDOW)
     tokens = torch.randint(7, (3, WINDOW), generator=torch.Generator().manual_seed(0))
     pos = variant.positions(WINDOW, 3, torch.Generator().manual_seed(0))
@@ -71,9 +71,8 @@ def test_layers_alternate_between_schemes_and_schemes_as_text_are_variants() -> 
 def test_the_length_error_is_that_of_the_scheme() -> None:
     error = variants.variant("learned-0.5", CONFIG, longest=32, window=WINDOW).length_error(WINDOW, 9)
     assert "Learned starts at 0 and stops at 7; position 8 was asked for" in error
-    limited = [
-        label for label in ALL if variants.variant(label, CONFIG, longest=32, window=WINDOW).length_error(WINDOW, 32)
-    ]
+    sizes = {"longest": 32, "window": WINDOW, "separators": (2,)}
+    limited = [label for label in ALL if variants.variant(label, CONFIG, **sizes).length_error(WINDOW, 32)]
     assert limited == ["learned-0.5"]
 
 

@@ -43,7 +43,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> presets.PointsPreset:
 # clouds of different sizes --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", variants.VARIANTS)
+@pytest.mark.parametrize("label", [*variants.VARIANTS, *variants.RECENT])
 def test_padding_changes_no_logit_of_any_variant(label: str) -> None:
     """Clouds of 24, 17 and 5 points in one batch have the logits that each has alone, with features and without."""
     points, normals = torch.rand(3, 24, 3) - 0.5, torch.nn.functional.normalize(torch.randn(3, 24, 3), dim=-1)

@@ -84,10 +84,13 @@ def run(request: studies.Request, store: Store) -> list:
 # variants -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("label", variants.VARIANTS)
+@pytest.mark.parametrize("label", [*variants.VARIANTS, *variants.RECENT])
 def test_logits_depend_on_the_place_of_a_cloud_exactly_where_coordinates_or_the_scheme_do(label: str) -> None:
     variant, config = variants.variant(label, CONFIG)
     model = variant.model(config).eval()
+    for name, parameter in model.schemes.named_parameters():
+        if name.endswith("table"):
+            torch.nn.init.normal_(parameter)  # the rows of a permutohedral grid start near 0
     points = torch.rand(2, 20, 3) - 0.5
 
     def logits(points: torch.Tensor) -> torch.Tensor:
@@ -98,7 +101,29 @@ def test_logits_depend_on_the_place_of_a_cloud_exactly_where_coordinates_or_the_
     # LieRE's generators do not commute, so its translation claim is "none".
     depends = variant.features == "xyz" or any("embed" in c.sites or c.translation == "none" for c in claims_of)
     assert change > 1e-3 if depends else change < 1e-4
-    assert depends == (label in ("xyz", "fourier", "liere", *variants.SCHEME_AND_XYZ))
+    tables = ("k-planes", "tensorf", "permutohedral")
+    assert depends == (label in ("xyz", "fourier", "liere", *tables, *variants.SCHEME_AND_XYZ))
+
+
+def test_trained_tables_of_the_recent_panel_have_about_equal_sizes() -> None:
+    config = PointsConfig(channels=1, classes=14, **presets.PRESETS["quick"].model._asdict())
+    counts = []
+    for label in ("k-planes", "tensorf", "permutohedral"):
+        schemes = variants.variant(label, config)[0].model(config).schemes
+        counts.append(sum(parameter.numel() for parameter in schemes.parameters()))
+    assert min(counts) > 14_000
+    assert max(counts) < 1.3 * min(counts)
+
+
+def test_the_recent_panel_compares_encodings_on_upright_clouds(tmp_path: Path, small: presets.PointsPreset) -> None:
+    request, store = studies.Request(preset="quick", panels=["recent"], seeds=[0]), Store(tmp_path / "runs")
+    assert {spec.variant for spec in STUDY.plan(request, store)} == {*variants.RECENT_BESIDE, *variants.RECENT}
+    request = dataclasses.replace(request, schemes=["nope", "string", "KPlanes"])
+    specs = STUDY.plan(request, store)
+    assert {spec.variant for spec in specs} == {"nope", "string", "k-planes"}
+    assert runner.run(specs, store, runner.InProcess(), emit=lambda event: None).exit_code == 0
+    page = STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
+    assert "Accuracy, encodings since 2022" in page
 
 
 def test_fixed_places_hold_no_information_on_the_positions_of_the_points() -> None:
@@ -133,7 +158,7 @@ def test_a_scheme_as_text_is_a_variant_and_an_unknown_one_is_refused_in_a_senten
 @pytest.mark.parametrize("name", presets.PRESETS)
 def test_the_variants_of_every_preset_can_be_built_and_its_claims_and_published_numbers_name_them(name: str) -> None:
     config = PointsConfig(channels=1, classes=14, **presets.PRESETS[name].model._asdict())
-    for label in variants.VARIANTS:
+    for label in (*variants.VARIANTS, *variants.RECENT):
         variants.variant(label, config)
     rows = [{"scheme": label, "setting": conditions.SOLIDS, "seed": seed, "metric": metric, "value": 0.5 + 0.01 * seed}
             for label in variants.VARIANTS for seed in range(3)

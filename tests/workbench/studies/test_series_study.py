@@ -223,11 +223,37 @@ def test_learned_encodings_stand_beside_rows_of_sines(tmp_path: Path) -> None:
     specs = STUDY.plan(request, store)
     assert {spec.variant for spec in specs} == {*variants.BESIDE_LEARNED, *variants.LEARNED}
     views = {spec.variant: spec.settings["row"]["view"] for spec in specs}
-    assert (views["time2vec"], views["convolution"]) == ("time", "index")
+    assert (views["time2vec"], views["convolution"]) == ("time-in-windows", "index")
     assert execute_runs(specs, store, InProcess(), emit=lambda event: None).exit_code == 0
     page = STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
     assert "Forecast errors of learned encodings" in page
     assert "time2vec" in page
+
+
+def test_the_rows_of_time2vec_start_at_the_size_of_the_tokens(tmp_path: Path) -> None:
+    store, sizes = Store(tmp_path / "runs"), {}
+    for label in ("time2vec", "Time2Vec@time"):
+        size = SeriesModel(planned(store, label)["periods"], store.root).embedding_scale()
+        assert size is not None
+        sizes[label] = size
+    assert 0.1 < sizes["time2vec"] < 10
+    assert sizes["Time2Vec@time"] > 100  # times in shortest gaps are too long for its linear term
+
+
+def test_times_in_windows_are_times_in_the_longest_scale() -> None:
+    scales, config = TimeScales(900.0, 2 * 86400.0, 30 * 86400.0, 7.0, ("day",)), STUDY.presets["quick"].model
+    for text in ("Sinusoid(2, frequencies=periods('day'))", "RoPE(2, of=16, frequencies=periods('day'))"):
+        made = [variants.variant(f"{text}@{view}", config, 16, scales) for view in ("time", "time-in-windows")]
+        stated = [dict(each.options["frequencies"]["options"]) for each in made if each is not None]
+        frequencies = [periods(*each.pop("names"), **each) for each in stated]
+        assert float(frequencies[1] / frequencies[0]) == pytest.approx(2 * 86400 / 900)
+        assert plots._periods(made[1], scales.longest) == "1 day"
+    times = 7.0 + 86400.0 * torch.tensor([[0.0, 2.0, 5.0]], dtype=torch.float64)
+    chosen = variants.variant("time2vec", config, 16, scales)
+    assert chosen is not None
+    assert chosen.positions(times, scales).coords[0, :, 0].tolist() == [0.0, 1.0, 2.5]
+    with pytest.raises(ValueError, match=r"it reads the rows of a table\. Write it with @index"):
+        variants.variant("Learned@time-in-windows", config, 16, scales)
 
 
 def test_scales_are_stored_as_they_are_read() -> None:

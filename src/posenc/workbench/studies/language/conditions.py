@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import override
 
 from posenc.workbench.studies.language.presets import RecallScale
-from posenc.workbench.studies.language.variants import NGRAMS
+from posenc.workbench.studies.language.variants import NGRAMS, reads_segments
 from posenc.workbench.studies.shared.declarations import MAIN, Condition
 from posenc.workbench.tasks.recall import SPECIAL
 
@@ -55,8 +55,11 @@ class RecallCondition(Condition):
 
 
 def _is_trained(variant: str) -> bool:
-    """Return False for n-gram baselines, which are counted on the text and have no recall tasks."""
-    return variant not in NGRAMS
+    """Return False for n-gram baselines, which are counted on the text, and for encodings of segments.
+
+    Recall tasks have no separators of segments.
+    """
+    return variant not in NGRAMS and not reads_segments(variant)
 
 
 TEXT = Condition(label=MAIN, title="text")

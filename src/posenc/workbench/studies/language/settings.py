@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from posenc.models.language import LanguageConfig
+from posenc.models.segment_rule import line_ends
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
@@ -18,7 +19,16 @@ from posenc.workbench.studies.language.conditions import RecallCondition, condit
 from posenc.workbench.studies.language.presets import PRESETS, RecallScale
 from posenc.workbench.studies.language.recall_model import MULTIPLE, MULTIPLES, draw_samples
 from posenc.workbench.studies.language.stored_text import StoredText, load_text, store_text, text_path
-from posenc.workbench.studies.language.variants import NGRAMS, SCALED, trained_as, variant
+from posenc.workbench.studies.language.variants import (
+    NGRAMS,
+    NO_SEGMENTS,
+    RECENT,
+    SCALED,
+    SEGMENTED,
+    reads_segments,
+    trained_as,
+    variant,
+)
 from posenc.workbench.studies.shared.changes import changed_preset, request_of
 from posenc.workbench.studies.shared.own_data import own_plan, parts_settings
 from posenc.workbench.tasks import text
@@ -53,8 +63,10 @@ EXCERPT = 50
 """Tokens of the beginning of a text that a sentence shows."""
 
 
-def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any]:
-    """Settings of a run. Its text is written into the store.
+def run_settings(request: Request, store: Store, label: str, variant_label: str) -> dict[str, Any] | None:
+    """Settings of a run; None for segments on a text without line ends, unless they are asked for by name.
+
+    Its text is written into the store.
 
     Args:
         request: The request.
@@ -63,7 +75,7 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         variant_label: Label of the variant.
 
     Returns:
-        Settings as plain JSON.
+        Settings as plain JSON, or None.
 
     Raises:
         ValueError: The text is absent or too short, or the variant cannot be built.
@@ -85,10 +97,39 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         return {**settings, "order": NGRAMS[variant_label]}
     config, longest = preset.model.config(stored.vocabulary), stored.max_multiple * window
     training = msgspec.structs.replace(preset.training, best=BEST) if own else preset.training
-    return settings | _training_settings(variant_label, config, window, longest, training, request.device)
+    segmented = reads_segments(variant_label)
+    separators = _separators(store, stored) if segmented else ()
+    if segmented and not separators and variant_label not in (request.schemes or ()):
+        return None
+    return settings | _training_settings(
+        variant_label, config, window, longest, training, request.device, separators=separators
+    )
+
+
+def _separators(store: Store, stored: StoredText) -> tuple[int, ...]:
+    """Numbers of the tokens with line ends that a text has; none for words, whose numbers depend on the seed."""
+    whole = load_text(store.root, stored)
+    if stored.unit in ("words", "tokens"):
+        return ()
+    known = torch.unique(whole.tokens).tolist()
+    ends = set(line_ends(whole.vocabulary))
+    return tuple(number for number in known if number in ends)
+
+
+def _lacks_segments(store: Store, stored: StoredText) -> bool:
+    """True if a text has no segments; False also if the store, as one from a pack, lacks the text."""
+    try:
+        return not _separators(store, stored)
+    except ValueError:
+        return False
 
 
 def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: str, device: str) -> dict[str, Any]:
+    if reads_segments(variant_label):
+        raise ValueError(
+            f"{variant_label} reads segments, and samples of {task.title} have no separators. Ask for a text instead: "
+            "--panels recent"
+        )
     config, longest = scale.model.config(task.vocabulary(scale)), scale.max_multiple * scale.window
     if scale.max_multiple & (scale.max_multiple - 1):
         raise ValueError(
@@ -108,10 +149,17 @@ def _recall_settings(task: RecallCondition, scale: RecallScale, variant_label: s
 
 
 def _training_settings(
-    label: str, config: LanguageConfig, window: int, longest: int, training: TrainingConfig, device: str
+    label: str,
+    config: LanguageConfig,
+    window: int,
+    longest: int,
+    training: TrainingConfig,
+    device: str,
+    *,
+    separators: tuple[int, ...] = (),
 ) -> dict[str, Any]:
     """Settings of a trained variant. Raises ValueError for a variant that cannot be built."""
-    one = variant(label, config, longest=longest, window=window)
+    one = variant(label, config, longest=longest, window=window, separators=separators)
     try:
         with torch.no_grad():  # an encoding that does not fit is refused before anything is trained
             one.model(window).eval()(torch.zeros(1, 2, dtype=torch.long))
@@ -168,4 +216,7 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> Sequence[str]:
             f"The text is too short for contexts of {longest * window:,} tokens: the longest context here is "
             f"{stored.max_multiple * window:,} tokens ({stored.max_multiple} times the training length)."
         )
+    labels = {spec.variant for spec in specs}
+    if labels & (set(RECENT) - set(SEGMENTED)) and not labels & set(SEGMENTED) and _lacks_segments(store, stored):
+        sentences.append(f"{' and '.join(SEGMENTED)} are left out: their segments end at line ends, {NO_SEGMENTS}.")
     return sentences

@@ -53,8 +53,15 @@ def convention(spec: RunSpec) -> str:
     drawn = ""
     if settings["row"].get("randomised") is not None:
         drawn = f" Training drew the positions at random from 0 to {settings['row']['randomised'] - 1}."
+    positions, rule = "Positions are 0, 1, 2, ..", settings["row"]["config"].get("segments")
+    if rule is not None:
+        listed = ", ".join(map(str, rule["separators"]))
+        positions = (
+            f"Positions are (segment, place in it), where a segment ends at a token of these: {listed}; places beyond "
+            f"{rule['places'] - 1} count as {rule['places'] - 1},"
+        )
     return (
-        f"Input: tokens (B, N), {tokens}. Positions are 0, 1, 2, .. unless given as a second argument.{drawn} Output: "
+        f"Input: tokens (B, N), {tokens}. {positions} unless given as a second argument.{drawn} Output: "
         f"logits (B, N, vocabulary) of the next token. The training length is {settings['window']} tokens.{coded}"
     )
 

@@ -16,7 +16,6 @@ from torch.nn import functional
 from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.measure.loss_by_context import loss_by_context, mean_over_octave
 from posenc.models.language import LanguageModel
-from posenc.positions import sequence
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.studies.language.bits_per_byte import bits_per_byte
 from posenc.workbench.studies.language.generated_text import continuation, is_cacheable, tokens_per_second
@@ -160,11 +159,12 @@ class TextModel:
     def shift_distance(self) -> float:
         """Mean total variation distance between predictions at positions ``0 .. n - 1`` and at ``n .. 2 n - 1``.
 
-        Both are of the same windows of n tokens, n half the training length. It is 0 for a relative encoding.
+        Both are of the same windows of n tokens, n half the training length. It is 0 for a relative encoding. With
+        segments, n is added to their numbers and to the places in them.
         """
         half = self.window // 2
         tokens = adjacent_windows(self.splits.test, half)[:SHIFT_WINDOWS, :-1].to(self.device)
-        pos = sequence(half, device=self.device)
+        pos = self.model.config.positions(tokens)
         first, second = (self.model(tokens, each).double().softmax(-1) for each in (pos, pos + half))
         return float((first - second).abs().sum(-1).mean() / 2)
 

@@ -12,8 +12,11 @@ from posenc.lookup.scheme_reference import split_view
 from posenc.lookup.scheme_text import Specification, build, parse_layers, per_layer
 from posenc.models import layers
 from posenc.models.language import LanguageConfig, LanguageModel
+from posenc.models.segment_rule import SegmentRule
 from posenc.position_augmentation import randomized
 from posenc.positions import Positions, sequence
+from posenc.schemes.alibi import plain_slopes
+from posenc.segment_positions import LONGEST
 from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 from posenc.workbench.studies.shared.position_views import PositionView
@@ -45,9 +48,11 @@ EXTRAPOLATION = (
     f"sinusoid{RANDOMIZED}", f"rope{RANDOMIZED}", *SCALED,
 )  # fmt: skip
 RECALL = (*EXTRAPOLATION, "vo-rope")
+SEGMENTED = ("bipe-rope", "bipe-alibi")
+"""Encodings that read segments, which end at line ends. Texts without line ends and recall tasks have none."""
 RECENT = (
     "p-rope", "rope-chunks and nope", "rope-window and nope", "selective-rope", "relative-logits", "path", "fox",
-    "dape", "stick-breaking",
+    "dape", "stick-breaking", *SEGMENTED,
 )  # fmt: skip
 """Encodings of 2024 and later, and recipes by layer of models since then."""
 RECENT_BESIDE = ("nope", "rope", "alibi")
@@ -62,6 +67,11 @@ P_ROPE_SHARE = 0.25
 """Share of the pairs of channels that p-RoPE rotates, as in Gemma 4."""
 WINDOWS_PER_LAYER = 2
 """Chunks, or windows, within the training length of the layers with local attention."""
+
+NO_SEGMENTS = "and no token of this text does (words have no fixed numbers here)"
+"""Reason why a text has no segments."""
+SEGMENT_SLOPE = 96
+"""Factor of the slopes of ALiBi between segments, as in the code of BiPE."""
 
 _RANDOMIZED_TEXT = (
     f"randomized positions in training and testing: increasing integers below {RANGE_FACTOR} times the longest context"
@@ -98,6 +108,10 @@ DESCRIPTIONS: Mapping[str, str] = {
     "fox": "a bias that falls by the forget gate of each token between (Forgetting Transformer)",
     "dape": "the biases of KERPLE, corrected by a small network that reads the logits of all heads (DAPE)",
     "stick-breaking": "attention weights that each key takes of what nearer keys have left",
+    "bipe-rope": "a learned vector for the place of a token in its line, added at the input, and RoPE on the number of "
+    "the line (BiPE)",
+    "bipe-alibi": "a learned vector for the place of a token in its line, added at the input, and ALiBi, 96 times as "
+    "steep, on the number of the line (BiPE)",
     f"sinusoid{RANDOMIZED}": f"sinusoid with {_RANDOMIZED_TEXT}",
     f"rope{RANDOMIZED}": f"RoPE with {_RANDOMIZED_TEXT}",
     "rope-linear": "RoPE; after training all frequencies are divided by the factor of the context (linear scaling)",
@@ -159,7 +173,7 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             device: Device of the positions.
 
         Returns:
-            Positions of each sample; None for consecutive positions.
+            Positions of each sample; None for those of the model: consecutive ones, or segments.
         """
         if self.position_range is None:
             return None
@@ -177,10 +191,12 @@ class LanguageVariant(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         """
         if self.position_range is not None:
             return ""
+        rule = self.config.segments
+        pos = rule.spread(longest) if rule else sequence(longest)
         for specification in self.schemes:
             scheme = build(specification, self.scheme_arguments(window))
             try:
-                scheme.prepare(sequence(longest))
+                scheme.prepare(pos)
             except ValueError as error:
                 return str(error)
         return ""
@@ -214,6 +230,15 @@ def _recent_schemes(config: LanguageConfig, window: int) -> dict[str, tuple[Spec
     }
 
 
+def _segmented_schemes(config: LanguageConfig, places: int) -> dict[str, tuple[Specification, ...]]:
+    """Label of an encoding of segments to its scheme, for segments of some places."""
+    within = {"scheme": "Learned", "options": {"max_len": places, "sigma": SIGMA}}
+    slopes = {"slopes": [SEGMENT_SLOPE * m for m in plain_slopes(config.heads)]}
+    between = (("RoPE", {}), ("ALiBi", slopes))
+    parts = [{"within": within, "between": {"scheme": name, "options": options}} for name, options in between]
+    return {label: (Specification("BiPE", each),) for label, each in zip(SEGMENTED, parts, strict=True)}
+
+
 def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[Specification, ...]]:
     """Label to the schemes of successive layers."""
     rotated = {label: label.removesuffix("-rope") for label in ROTARY if label not in ("rope", "nope")}
@@ -233,7 +258,9 @@ def _schemes_by_label(config: LanguageConfig, longest: int) -> dict[str, tuple[S
     }
 
 
-def variant(label: str, config: LanguageConfig, *, longest: int, window: int) -> LanguageVariant:
+def variant(
+    label: str, config: LanguageConfig, *, longest: int, window: int, separators: tuple[int, ...] = ()
+) -> LanguageVariant:
     """The variant of a label: one of the study's names, or any scheme of the catalog as text.
 
     Args:
@@ -241,18 +268,21 @@ def variant(label: str, config: LanguageConfig, *, longest: int, window: int) ->
         config: Sizes of the model.
         longest: Longest context in testing, in tokens.
         window: Training length in tokens.
+        separators: Numbers of the tokens that end a segment, for the labels in ``SEGMENTED``.
 
     Returns:
         The variant.
 
     Raises:
-        ValueError: The name is unknown; the message gives the nearest known names.
+        ValueError: The name is unknown (the message gives the nearest known names), or the text has no segments.
     """
     label, view = split_view(label)
     position_views.refuse_view(view, VIEWS)
     label = trained_as(label)
     name = label.removesuffix(RANDOMIZED)
     position_range = RANGE_FACTOR * longest if name != label else None
+    if name in SEGMENTED:
+        return _segmented(name, config, window, separators, position_range)
     known = _schemes_by_label(config, longest) | _recent_schemes(config, window)
     if name in known:
         return LanguageVariant(config=config, schemes=known[name], position_range=position_range)
@@ -265,10 +295,27 @@ def variant(label: str, config: LanguageConfig, *, longest: int, window: int) ->
     return LanguageVariant(config=config, schemes=parsed, position_range=position_range)
 
 
+def _segmented(
+    label: str, config: LanguageConfig, window: int, separators: tuple[int, ...], position_range: int | None
+) -> LanguageVariant:
+    """The variant of a label in ``SEGMENTED``. Raises ValueError without separators."""
+    if not separators or position_range is not None:
+        why = "are never randomized" if separators else f"end at line ends, {NO_SEGMENTS}"
+        raise ValueError(f"{label} reads segments, which {why}. Choose another encoding: posenc list variants language")
+    rule = SegmentRule(separators=separators, places=max(LONGEST, window))
+    schemes = _segmented_schemes(config, rule.places)[label]
+    return LanguageVariant(config=msgspec.structs.replace(config, segments=rule), schemes=schemes)
+
+
 def _refuse_other_axes(scheme: Specification, config: LanguageConfig) -> None:
     """Raise ValueError for a scheme that reads other positions than a sequence."""
     known = {"dim": config.dim, "head_dim": config.head_dim, "heads": config.heads}
     position_views.choose(scheme, known, {"index": sequence(LEAST_MAX_DISTANCE)}, VIEWS)
+
+
+def reads_segments(label: str) -> bool:
+    """True for the labels in ``SEGMENTED``, also with a view of the positions or with randomized positions."""
+    return split_view(label)[0].removesuffix(RANDOMIZED) in SEGMENTED
 
 
 def trained_as(label: str) -> str:

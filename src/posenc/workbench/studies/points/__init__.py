@@ -2,6 +2,7 @@
 
     posenc run points                              about nine minutes on two cores, no data needed
     posenc run points --panels accuracy spot --data DIR        the parts of Spot too
+    posenc run points --panels recent              encodings since 2022, beside rotary ones, Fourier features and none
     posenc run points FOLDER                       your own clouds or meshes: CLASS/*.ply, or CLASS/train/*.ply and test
     posenc run points --preset standard --yes      192 points of each cloud, also rotated in 3-D: about two hours
 

@@ -10,7 +10,7 @@ from posenc.workbench.studies.points import cloud_plots, plots
 from posenc.workbench.studies.points.conditions import SPOT, label_of
 from posenc.workbench.studies.points.presets import PointsPreset
 from posenc.workbench.studies.points.settings import mesh_of_spot
-from posenc.workbench.studies.points.variants import LIERE, VARIANTS, WITHOUT_CONTROLS
+from posenc.workbench.studies.points.variants import LIERE, RECENT, RECENT_BESIDE, VARIANTS, WITHOUT_CONTROLS
 from posenc.workbench.studies.shared.declarations import Needs, PanelSpec
 from posenc.workbench.studies.shared.own_data import own_plan
 from posenc.workbench.studies.shared.page_data import PageData
@@ -27,6 +27,11 @@ def needs_upright(request: Request, preset: PointsPreset) -> Needs:
 def needs_rotated(request: Request, preset: PointsPreset) -> Needs:
     """The variants that are not controls, on clouds that are rotated in 3-D."""
     return {label_of(request, rotated=True): WITHOUT_CONTROLS}
+
+
+def needs_recent(request: Request, preset: PointsPreset) -> Needs:
+    """Encodings of recent years and those that they are compared with, on upright clouds."""
+    return {label_of(request): (*RECENT_BESIDE, *RECENT)}
 
 
 def needs_spot(request: Request, preset: PointsPreset) -> Needs:
@@ -56,6 +61,12 @@ PANELS: Mapping[str, PanelSpec] = {
     ),
     "spot": PanelSpec(
         about="accuracy on parts of the cow Spot", shows=NO_FIGURE, needs=needs_spot, draw=plots.parts_of_spot
+    ),
+    "recent": PanelSpec(
+        about="accuracy of encodings since 2022, beside rotary encodings, Fourier features and none",
+        shows=NO_FIGURE,
+        needs=needs_recent,
+        draw=plots.recent_encodings,
     ),
     "clouds": _upright_panel("one cloud of each class", cloud_plots.example_clouds),
     "variants": _upright_panel("schemes, features and sizes of the variants", plots.variant_tables),

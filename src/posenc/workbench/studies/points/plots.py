@@ -12,12 +12,12 @@ from posenc.measure.statistics import mean
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel, Table, Text
-from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.result_rows import BySeed, Row
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS, SHIFTS
 from posenc.workbench.studies.points.published import ACCURACY_BY_POINTS, POINT_COUNTS, SOURCE
-from posenc.workbench.studies.points.variants import VARIANTS, PointsVariant
+from posenc.workbench.studies.points.variants import RECENT, RECENT_BESIDE, VARIANTS, PointsVariant
 from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
     empty_panel,
@@ -44,6 +44,10 @@ ACCURACY_CAPTION = (
     "Held-out clouds, with as many points as in training. In a pair of classes, only the logits of these two classes "
     "are compared. blind: no information on the cloud. nope: the shape of each point's neighborhood, and not its "
     "position."
+)
+RECENT_CAPTION = (
+    "string (2025) and rope-mixed (2024) rotate queries and keys; k-planes, tensorf and permutohedral (2022 and 2023) "
+    "are trained tables of features, whose rows are added to the tokens."
 )
 MOTION_CAPTION = (
     "Relative change: root mean square of the change of the logits, divided by the standard deviation of the logits "
@@ -87,7 +91,23 @@ def rotated_clouds(data: PageData) -> list[Panel]:
     return panels or empty_panel("Accuracy: clouds rotated in 3-D")
 
 
-def _accuracy_panels(data: PageData, conditions: Sequence[PointsCondition]) -> list[Panel]:
+def recent_encodings(data: PageData) -> list[Panel]:
+    """Accuracy of upright clouds with the encodings of recent years, and with those that they are compared with."""
+    rows = [row for row in data.rows if row["scheme"] in (*RECENT_BESIDE, *RECENT)]
+    title = "Accuracy, encodings since 2022"
+    panels = _accuracy_panels(data, conditions_of(data), title=title, rows=rows)
+    return [dataclasses.replace(each, caption=f"{each.caption} {RECENT_CAPTION}") for each in panels] or empty_panel(
+        title
+    )
+
+
+def _accuracy_panels(
+    data: PageData,
+    conditions: Sequence[PointsCondition],
+    *,
+    title: str = "Accuracy",
+    rows: Sequence[Row] | None = None,
+) -> list[Panel]:
     panels = []
     for each in conditions:
         count = class_count(data, each.label)
@@ -95,12 +115,12 @@ def _accuracy_panels(data: PageData, conditions: Sequence[PointsCondition]) -> l
         metrics |= {name: score for name, score in PAIRS.items() if seeds_by_label(data, name, each.label)}
         panels.append(
             score_plots(
-                data.rows,
+                data.rows if rows is None else rows,
                 metrics=metrics,
                 condition=each.label,
                 held_out=held_out_items(data, each.label),
                 lines={name: {"chance": 1 / count if name == ACCURACY else 0.5} for name in metrics},
-                title=f"Accuracy: {each.title}",
+                title=f"{title}: {each.title}",
                 caption=" ".join(filter(None, (ACCURACY_CAPTION, _features_sentence(data, each.label)))),
             )
         )
@@ -219,7 +239,7 @@ def variant_tables(data: PageData) -> list[Panel]:
     panels = []
     for each in (condition(label) for label in finished_conditions(data, data.conditions)):
         counts = seeds_by_label(data, "parameters", each.label)
-        labels = sorted(data.labels(each.label), key=lambda label: (*VARIANTS, label).index(label))
+        labels = sorted(data.labels(each.label), key=lambda label: (*VARIANTS, *RECENT, label).index(label))
         body = []
         for label in labels:
             spec = next(spec for spec in data.specs if (spec.condition, spec.variant) == (each.label, label))

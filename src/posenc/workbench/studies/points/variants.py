@@ -6,10 +6,11 @@
     xyz                                that shape and the coordinates as features, no scheme
     gridpe + xyz | rope-axial + xyz    that shape and the coordinates as features, and a scheme that reads coordinates
     gridpe-fixed-places                that shape, and GridPE at positions that are the same for all clouds
+    string | k-planes | tensorf | permutohedral        that shape, and a scheme of recent years
 
 Any scheme of the catalogue as text is a variant too, such as ``LieRE(block=2)``; `` + xyz`` after it adds coordinates
 to the features. Rotary schemes read coordinates in cells: a cloud is 16 cells wide, as an image has 16 patches. Fourier
-features and LieRE read them in radii of the cloud.
+features, LieRE and trained tables of features read them in radii of the cloud.
 """
 
 from __future__ import annotations
@@ -58,6 +59,17 @@ MixedRoPE, which has blocks of two channels."""
 WITHOUT_CONTROLS = ("blind", "nope", "xyz", "fourier", "rope-axial", "rope-mixed", "gridpe", "distance")
 SCHEME_AND_XYZ = (f"rope-axial{WITH_XYZ}", f"gridpe{WITH_XYZ}")
 VARIANTS = (*WITHOUT_CONTROLS, *SCHEME_AND_XYZ, FIXED_PLACES, LIERE)
+RECENT = ("string", "k-planes", "tensorf", "permutohedral")
+"""Encodings of 2022 and later that read three real axes. LieRE, and DAPE on the bias of distances, are not among them:
+a run of the preset quick takes 135 and 201 seconds of one core with these, and 22 to 41 with the others."""
+RECENT_BESIDE = ("nope", "fourier", "rope-axial", "rope-mixed")
+"""Variants that the recent ones are compared with."""
+PLANE_RESOLUTIONS, PLANE_FEATURES = (8, 16), 16
+"""Cells of the planes of K-Planes across a cloud, and features of a vertex."""
+FACTOR_RESOLUTION, FACTOR_COMPONENTS = 16, 16
+LATTICE_SCALES, LATTICE_FEATURES, LATTICE_ROWS = (1.0, 0.5, 0.25, 0.125), 4, 1024
+"""Sizes of cells of the permutohedral levels in radii, and their tables: like those of the planes and the factors, they
+have some 16,000 parameters."""
 ROTARY = ("rope-axial", "rope-mixed", "gridpe")
 """Rotary variants whose logits depend on differences of positions alone."""
 
@@ -73,7 +85,9 @@ class PointsVariant(msgspec.Struct, frozen=True, kw_only=True):
     def model(self, config: PointsConfig) -> PointClassifier:
         """The untrained model. Raises ValueError if the scheme does not fit it."""
         chosen = scheme_text.Specification(self.scheme, self.options)
-        return PointClassifier(config, scheme_text.per_layer(chosen, config.scheme_arguments()))
+        schemes = scheme_text.per_layer(chosen, config.scheme_arguments())
+        first = schemes(0)  # later layers read no rows, so a scheme of rows alone is built once
+        return PointClassifier(config, (lambda layer: first) if first.claims.sites == {"embed"} else schemes)
 
     def tokens(self, sample: CloudSample) -> tuple[Tensor, Positions]:
         """Features and positions of the points of clouds, which the model reads."""
@@ -105,7 +119,7 @@ def variant(label: str, config: PointsConfig, attributes: int = 0) -> tuple[Poin
         chosen = by_name[name.lower()]
         chosen = msgspec.structs.replace(chosen, features="xyz") if features == "xyz" else chosen
     else:
-        parsed = scheme_text.parse_variant(name, label, VARIANTS)
+        parsed = scheme_text.parse_variant(name, label, (*VARIANTS, *RECENT))
         texts = {known: scheme_text.Specification(each.scheme, each.options) for known, each in by_name.items()}
         like = named_like(parsed, texts)  # its view: LieRE reads radii, rotary schemes read cells
         own: View = by_name[like].view if like else "cells"
@@ -151,4 +165,21 @@ def _by_name(config: PointsConfig) -> dict[str, PointsVariant]:
         FIXED_PLACES: PointsVariant(scheme="GridPE", options=grid, features="shape", view="fixed"),
         LIERE: PointsVariant(scheme="LieRE", options={"axes": 3, "block": 4}, features="shape", view="radii"),
         "distance": PointsVariant(scheme="KERPLELog", options={"axes": 3}, features="shape", view="cells"),
+        **_recent(),
+    }
+
+
+def _recent() -> dict[str, PointsVariant]:
+    """Label of a recent encoding to its variant. A cloud lies between -1 and 1; border values hold beyond."""
+    domain = [-1, 1, "clamp"]
+    planes = {"axes": 3, "resolutions": list(PLANE_RESOLUTIONS), "features": PLANE_FEATURES, "domain": domain}
+    factors = {"resolution": FACTOR_RESOLUTION, "components": FACTOR_COMPONENTS, "domain": domain}
+    lattice = {"scales": list(LATTICE_SCALES), "features": LATTICE_FEATURES, "table_size": LATTICE_ROWS}
+    return {
+        "string": PointsVariant(scheme="STRING", options={"axes": 3}, features="shape", view="cells"),
+        "k-planes": PointsVariant(scheme="KPlanes", options=planes, features="shape", view="radii"),
+        "tensorf": PointsVariant(scheme="TensoRF", options=factors, features="shape", view="radii"),
+        "permutohedral": PointsVariant(
+            scheme="PermutohedralGrid", options={"axes": 3, **lattice}, features="shape", view="radii"
+        ),
     }

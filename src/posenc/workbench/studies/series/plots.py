@@ -17,7 +17,14 @@ from posenc.workbench.report.result_rows import BySeed, Row
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.series.conditions import SeriesCondition, finished
 from posenc.workbench.studies.series.stored_series import scales_of
-from posenc.workbench.studies.series.variants import BASELINES, BESIDE_LEARNED, LEARNED, VARIANTS, SeriesVariant
+from posenc.workbench.studies.series.variants import (
+    BASELINES,
+    BESIDE_LEARNED,
+    LEARNED,
+    VARIANTS,
+    SeriesVariant,
+    unit_seconds,
+)
 from posenc.workbench.studies.shared.classification_panels import (
     empty_panel,
     scheme_text,
@@ -50,8 +57,8 @@ FILL_IN_CAPTION = (
 
 LEARNED_CAPTION = (
     "Readings after the origin, as for the other variants. Time2Vec: a linear term and sines of the time, all trained "
-    "(Kazemi et al. 2019). Convolution: a grouped convolution of the readings of a window, which reads no time "
-    "(wav2vec 2.0)."
+    "(Kazemi et al. 2019); its times are counted in longest times of a training window. Convolution: a grouped "
+    "convolution of the readings of a window, which reads no time (wav2vec 2.0)."
 )
 
 
@@ -149,7 +156,7 @@ def variant_tables(data: PageData) -> list[Panel]:
             parameters = sorted({round(value) for value in counts.get(label, {}).values()})
             trained = " to ".join(f"{value:,}" for value in parameters) or "not run"
             call = scheme_text({"scheme": made.scheme, "options": made.options})
-            body.append((label, call, made.view, _periods(made, scales.shortest), trained))
+            body.append((label, call, made.view, _periods(made, unit_seconds(made.view, scales)), trained))
         columns = ("Variant", "Scheme", "Positions", "Periods of its frequencies", "Parameters")
         listed = ", ".join(scales.periods) or "none"
         sentences = (
@@ -162,8 +169,8 @@ def variant_tables(data: PageData) -> list[Panel]:
     return panels or empty_panel("Scales of time and variants")
 
 
-def _periods(made: SeriesVariant, shortest: float) -> str:
-    """Periods of the frequencies of a variant in words."""
+def _periods(made: SeriesVariant, unit: float) -> str:
+    """Periods of the frequencies of a variant in words. unit: that of its times, in seconds."""
     frequencies, written = made.frequencies, made.options.get("frequencies")
     if frequencies is None and written is not None:
         scheduled = isinstance(written, Mapping)
@@ -173,5 +180,5 @@ def _periods(made: SeriesVariant, shortest: float) -> str:
     if frequencies is None:
         return "those of the scheme" if "frequencies" in inspect.signature(find(made.scheme)).parameters else "none"
     lengths = sorted(2 * math.pi / each for each in frequencies)
-    texts = [f"{each:.3g} readings" if made.view == "index" else time_phrase(each * shortest) for each in lengths]
+    texts = [f"{each:.3g} readings" if made.view == "index" else time_phrase(each * unit) for each in lengths]
     return ", ".join(texts)

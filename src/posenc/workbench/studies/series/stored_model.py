@@ -9,7 +9,7 @@ import msgspec
 from posenc.models.series import SeriesConfig
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.series.stored_series import scales_of
-from posenc.workbench.studies.series.variants import SeriesVariant
+from posenc.workbench.studies.series.variants import SeriesVariant, unit_seconds
 from posenc.workbench.studies.shared.stored_model import BuiltModel, StoredModel
 
 
@@ -27,8 +27,9 @@ def convention(spec: RunSpec) -> str:
     if variant.view == "index":
         positions = f"posenc.sequence({readings})"
     else:
+        unit = unit_seconds(variant.view, scales)
         positions = (
-            f"posenc.Positions(((seconds - {scales.start!r}) / {scales.shortest!r})[..., None]), where seconds (B, N), "
+            f"posenc.Positions(((seconds - {scales.start!r}) / {unit!r})[..., None]), where seconds (B, N), "
             "float64, count from 1970"
         )
     hidden = "some readings between others" if spec.settings["task"]["fills_in"] else "the last readings"

@@ -5,20 +5,21 @@
     time-rows | -rotation | -bias          the time of a reading, with periods from the shortest to the longest scale
     calendar-rows | -rotation              the time, with the periods of the calendar that the training part can show
     both-rows | -rotation                  the time, with both sets of periods
-    time2vec                               the time, by trained sines and a linear term
+    time2vec                               the time in windows, by trained sines and a linear term
     convolution                            the neighbors of a reading in its window, by a trained convolution
 
 Rows are added (Sinusoid), rotations act on queries and keys (RoPE), and the bias falls with the distance (KERPLE-log).
-The scales are measured on the training part, see ``tasks/series/scales.py``. A bias depends on distances alone, so
-there is none of the calendar. Any scheme of the catalogue as text is a variant too; it reads times unless it has a
-table of whole positions.
+The scales are measured on the training part, see ``tasks/series/scales.py``. Times are counted in shortest gaps.
+Time2Vec has a linear term, and frequencies that start below one radian per unit, so it counts times in windows: then
+its rows start at the size of the tokens. A bias depends on distances alone, so there is none of the calendar. Any
+scheme of the catalogue as text is a variant too; it reads times unless it has a table of whole positions.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import msgspec
 import torch
@@ -32,10 +33,11 @@ from posenc.workbench.studies.shared import position_views
 from posenc.workbench.studies.shared.position_views import PositionView
 from posenc.workbench.tasks.series import FILLED_IN, FORECASTS, TimeScales
 
-SeriesView = Literal["time", "index"]
+SeriesView = Literal["time", "index", "time-in-windows"]
 VIEWS = (
     PositionView("time", 1, "time since the first reading, in shortest gaps of the training part"),
     PositionView("index", 1, "number of a reading in its window"),
+    PositionView("time-in-windows", 1, "time since the first reading, in longest times of a training window"),
 )
 """Views of the positions. Without a name a scheme reads the first."""
 NONE = "none"
@@ -62,7 +64,8 @@ _SITE = {
 MEANINGS = {
     NONE: "nothing: the readings of a window are a set",
     **{each: f"{_TOLD[told]}: {_SITE[site]}" for each in VARIANTS[1:] for told, _, site in [each.partition("-")]},
-    "time2vec": "time of a reading: trained sines and a linear term, added to the tokens (Time2Vec)",
+    "time2vec": "time of a reading, in longest times of a training window: trained sines and a linear term, added to "
+    "the tokens (Time2Vec)",
     "convolution": "neighbors of a reading in its window: a trained convolution, added to the tokens (ConvPE)",
     "last": "baseline without training: the last value",
     "seasonal": "baseline without training: the value one day, week or year earlier, by the validation part",
@@ -109,7 +112,12 @@ class SeriesVariant(msgspec.Struct, frozen=True, kw_only=True):
         if self.view == "index":
             readings = times.shape[1]
             return Positions(torch.arange(readings, device=times.device)[:, None], lattice=(readings,))
-        return Positions(((times - scales.start) / scales.shortest)[..., None])
+        return Positions(((times - scales.start) / unit_seconds(self.view, scales))[..., None])
+
+
+def unit_seconds(view: SeriesView, scales: TimeScales) -> float:
+    """The unit of the times of a view, in seconds."""
+    return scales.longest if view == "time-in-windows" else scales.shortest
 
 
 def variant(label: str, config: SeriesConfig, readings: int, scales: TimeScales) -> SeriesVariant | None:
@@ -132,7 +140,7 @@ def variant(label: str, config: SeriesConfig, readings: int, scales: TimeScales)
             return None
         return _own(label, config.dim // config.heads, readings, scales)
     if label == "time2vec":
-        return SeriesVariant(scheme="Time2Vec", options={"dim": config.dim}, view="time")
+        return SeriesVariant(scheme="Time2Vec", options={"dim": config.dim}, view="time-in-windows")
     if label == "convolution":
         options = {"dim": config.dim, "kernel": KERNEL, "groups": GROUPS}
         return SeriesVariant(scheme="ConvPE", options=options, view="index")
@@ -145,7 +153,7 @@ def variant(label: str, config: SeriesConfig, readings: int, scales: TimeScales)
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
     if made.view == "index":
         return made
-    return msgspec.structs.replace(made, options=_in_gaps(made.options, scales.shortest))
+    return msgspec.structs.replace(made, options=_in_units(made.options, unit_seconds(made.view, scales)))
 
 
 def _own(label: str, head_dim: int, readings: int, scales: TimeScales) -> SeriesVariant:
@@ -181,20 +189,20 @@ def _calendar(scales: TimeScales, harmonics: int) -> list[float]:
     return made.view(len(scales.periods), harmonics).T.flatten().tolist()
 
 
-def _in_gaps(options: Any, shortest: float) -> Any:
-    """Options with each schedule of periods in the unit in which times are counted, the shortest gap in seconds."""
+def _in_units(options: Any, unit: float) -> Any:
+    """Options with each schedule of periods in the unit, in seconds, in which times are counted."""
     if isinstance(options, list):
-        return [_in_gaps(each, shortest) for each in options]
+        return [_in_units(each, unit) for each in options]
     if not isinstance(options, dict):
         return options
     if options.get("schedule") != "periods":
-        return {name: _in_gaps(each, shortest) for name, each in options.items()}
+        return {name: _in_units(each, unit) for name, each in options.items()}
     stated = options["options"]
     seconds = float(periods("second", unit=stated.get("unit", "second"))[0]) / (2 * math.pi)
-    if math.isclose(seconds, shortest, rel_tol=1e-9):
+    if math.isclose(seconds, unit, rel_tol=1e-9):
         return options
-    names = [each if isinstance(each, str) else each * seconds / shortest for each in stated["names"]]
-    return options | {"options": stated | {"names": names, "unit": shortest}}
+    names = [each if isinstance(each, str) else each * seconds / unit for each in stated["names"]]
+    return options | {"options": stated | {"names": names, "unit": unit}}
 
 
 def _of_scheme(parsed: scheme_text.Specification, view: str, config: SeriesConfig, readings: int) -> SeriesVariant:
@@ -206,8 +214,8 @@ def _of_scheme(parsed: scheme_text.Specification, view: str, config: SeriesConfi
         claims = scheme.claims
         if claims.axes not in (None, 1):
             raise ValueError(f"it reads {claims.axes} axes, and a reading has one: {position_views.listed(VIEWS)}")
-        if view == "time" and (claims.range is not None or "mix" in claims.sites):
+        if view not in ("", "index") and (claims.range is not None or "mix" in claims.sites):
             raise ValueError("times are real numbers, and it reads the rows of a table. Write it with @index.")
     whole = any(scheme.claims.range is not None or "mix" in scheme.claims.sites for scheme in schemes)
-    chosen: SeriesView = "index" if view == "index" or whole else "time"
-    return msgspec.structs.replace(made, view=chosen)
+    chosen = view or ("index" if whole else "time")
+    return msgspec.structs.replace(made, view=cast("SeriesView", chosen))

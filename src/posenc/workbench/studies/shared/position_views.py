@@ -43,6 +43,10 @@ class PositionView(NamedTuple):
         return f"{self.name} ({axes}{self.about})"
 
 
+SEGMENTS = PositionView("segments", 2, "number of the segment of a token, and its place in it")
+"""View of a language model with a rule of segments."""
+
+
 class UnfitError(ValueError):
     """Raised if a scheme was built and reads other positions than those of a view."""
 
@@ -193,6 +197,8 @@ def view_in(settings: Mapping[str, Any], views: Iterable[PositionView]) -> str:
     if not isinstance(row, Mapping):
         return ""
     config = row.get("config", {})
+    if config.get("segments"):  # a model with a rule of segments reads its positions off the tokens
+        return str(SEGMENTS)
     found = row.get("view") or config.get("options", {}).get("view") or config.get("view")
     if not found and len(views) == 1:
         found = views[0].name
