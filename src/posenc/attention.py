@@ -137,7 +137,8 @@ def attention(
         Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, eq. 1.
     """
     if not isinstance(scheme, Scheme):
-        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {type(scheme).__name__}. NoPE() is none.")
+        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
+        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {got}. NoPE() is none.")
     _refuse_idle(scheme)
     _warn_of_shared_heads(scheme, q, k)
     return attend_at(

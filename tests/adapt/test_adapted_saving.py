@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
-from posenc.adapt import configured, llama, saved_class
-from posenc.frequencies import proportional
+from posenc.adapt import Attention, configured, llama, multihead, saved_class
+from posenc.frequencies import proportional, yarn
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
@@ -129,3 +129,110 @@ def test_a_scheme_without_an_order_warns_that_the_rotation_is_gone(scheme):
     model = made()
     llama(model, Sum([configured(model.config), scheme]))  # warnings are errors
     llama(made(), lambda layer: NoPE() if layer else scheme)
+
+
+def cohere():
+    torch.manual_seed(0)
+    config = transformers.CohereConfig(**SIZES, pad_token_id=0)
+    return transformers.CohereForCausalLM._from_config(config).eval()
+
+
+def test_a_model_of_other_pairs_goes_back_to_its_rotation(tmp_path):
+    """Cohere rotates channels 2i and 2i + 1; the module of schemes rotates none, so pairs cannot be measured by it."""
+    before = logits(cohere())
+    model = llama(cohere(), ALiBi(4))
+    model.save_pretrained(tmp_path)
+    for each in (model, saved_class(tmp_path).from_pretrained(tmp_path).eval()):
+        torch.testing.assert_close(logits(llama(each)), before, atol=1e-5, rtol=0)
+    base = float(cohere().config.rope_parameters["rope_theta"])
+    torch.testing.assert_close(logits(llama(llama(cohere(), ALiBi(4)), RoPE(16, base=base))), before, atol=1e-5, rtol=0)
+    with pytest.warns(
+        UserWarning, match=r'Sum\(\[configured\(model\.config, pairing="interleaved"\), SlidingWindow\('
+    ) as said:
+        llama(cohere(), SlidingWindow(4096))
+    assert len(said) == 1
+    config = cohere().config
+    kept = Sum([configured(config, pairing="interleaved"), SlidingWindow(4096)])
+    torch.testing.assert_close(logits(llama(cohere(), kept)), before, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "scheme", [Sum([RoPE(16), SlidingWindow(4096)]), lambda layer: RoPE(16)], ids=["sum", "layers"]
+)
+def test_parts_that_rotate_other_pairs_warn(scheme):
+    with pytest.warns(UserWarning, match=r'rotates other pairs of channels than this model.*pairing="half"'):
+        llama(made(), scheme)
+
+
+def within(model):
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = model
+
+    return Own()
+
+
+@pytest.mark.parametrize("wrap", [torch.nn.DataParallel, within, lambda model: torch.compile(model, backend="eager")])
+@pytest.mark.parametrize("scheme", [ALiBi(4), RoPE(16, pairing="half", base=500.0)], ids=["alibi", "rope"])
+def test_a_wrapped_model_is_adapted_and_saved_as_the_model_inside(wrap, scheme, tmp_path):
+    model = made()
+    wrapped = wrap(model)
+    assert llama(wrapped, scheme) is wrapped
+    model.save_pretrained(tmp_path)
+    kind = saved_class(tmp_path) if isinstance(scheme, ALiBi) else transformers.LlamaForCausalLM
+    torch.testing.assert_close(logits(kind.from_pretrained(tmp_path).eval()), logits(model), atol=1e-6, rtol=0)
+    torch.testing.assert_close(logits(model), logits(llama(made(), scheme)), atol=1e-6, rtol=0)
+    assert not torch.equal(logits(model), logits(made()))
+
+
+def test_a_part_of_a_model_is_adapted_and_the_whole_is_saved(tmp_path):
+    model = made()
+    llama(model.model, ALiBi(4))
+    model.save_pretrained(tmp_path)
+    again = saved_class(tmp_path).from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model), atol=1e-6, rtol=0)
+    assert not torch.equal(logits(model), logits(made()))
+
+
+def test_a_family_whose_configuration_needs_its_share_of_channels_is_saved(tmp_path):
+    torch.manual_seed(0)
+    sizes = {**SIZES, "pad_token_id": 0}
+    model = transformers.Phi3ForCausalLM._from_config(transformers.Phi3Config(**sizes)).eval()
+    llama(model, RoPE(16, pairing="half", base=500.0)).save_pretrained(tmp_path)
+    again = transformers.Phi3ForCausalLM.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model), atol=1e-6, rtol=0)
+
+
+def test_a_scheme_of_another_class_is_refused_for_a_saved_model(tmp_path):
+    frequencies = yarn(8, factor=4.0, trained=2048)
+    with pytest.warns(UserWarning, match=r"scheme=lambda layer: \.\.\)"):
+        model = llama(made(), lambda layer: ALiBi(4) if layer else RoPE(16, pairing="half", frequencies=frequencies))
+    model.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"saved_class\(path, scheme=lambda layer: \.\.\)"):
+        saved_class(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"layer 1 of this model was saved with ALiBi; got RoPE\. Pass the scheme that"
+    ):
+        saved_class(tmp_path, scheme=RoPE(16, pairing="half", frequencies=frequencies)).from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("path", [None, "/no/such/folder"])
+def test_what_is_no_folder_is_one_sentence(path):
+    with pytest.raises(ValueError, match="is no folder of a saved model"):
+        saved_class(path)
+
+
+def test_schemes_of_encoder_layers_are_checked_and_replaced():
+    torch.manual_seed(0)
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    x = torch.randn(1, 5, 16)
+    with pytest.raises(ValueError, match=r"this ALiBi is built for 8 heads, and the module has 4"):
+        multihead(encoder, ALiBi(8))
+    before = multihead(encoder, NoPE())(x)
+    changed = multihead(encoder, ALiBi(4))(x)
+    assert not torch.allclose(before, changed)
+    torch.testing.assert_close(multihead(encoder, NoPE())(x), before)
+    with pytest.raises(ValueError, match=r"takes a scheme such as NoPE\(\) or RoPE\(64\); got the class RoPE"):
+        Attention(torch.nn.MultiheadAttention(16, 4), RoPE)

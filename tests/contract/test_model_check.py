@@ -14,6 +14,7 @@ from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.xpos import XPos
 
 pytestmark = pytest.mark.bare
 TOKENS = torch.arange(24).view(2, 12) * 7 % 50
@@ -40,7 +41,7 @@ def test_a_language_model_of_posenc_passes(kind, sizes):
     model = LanguageModel(CONFIG, lambda layer: scheme).train()
     report = check_model(model, TOKENS)
     assert report.ok, report
-    assert names(report) == ["batch", "padding", "shift", "cache"]
+    assert names(report) == ["batch", "causal", "padding", "shift", "cache"]
     assert model.training
 
 
@@ -102,8 +103,8 @@ class Plain(nn.Module):
 def test_a_model_of_ones_own_is_checked_as_far_as_it_can_be_called():
     model = Plain()
     alone = check_model(model, TOKENS)
-    assert names(alone) == ["batch"]
-    assert "1 of 1 checks passed" in str(alone)
+    assert names(alone) == ["batch", "causal"]
+    assert "2 of 2 checks passed" in str(alone)
     for name, remedy in (("padding", "pass `forward`"), ("shift", "pass `forward`"), ("cache", "pass `cached`")):
         assert f"model.{name}: not checked: the model takes no" in str(alone)
         assert f"{remedy}." in next(line for line in str(alone).splitlines() if f"model.{name}:" in line)
@@ -118,7 +119,7 @@ def test_a_model_of_ones_own_is_checked_as_far_as_it_can_be_called():
         return found
 
     good = check_model(model, TOKENS, cached=cached)
-    assert (good.ok, names(good)) == (True, ["batch", "cache"])
+    assert (good.ok, names(good)) == (True, ["batch", "causal", "cache"])
     bad = check_model(model, TOKENS, cached=lambda parts: cached(parts, forget=True))
     assert failed(bad) == ["model.cache"]
     assert "a text in chunks of 3 through the cache has other logits than in one forward pass, by" in str(bad)
@@ -133,12 +134,17 @@ def test_models_of_transformers():
     transformers = pytest.importorskip("transformers")
     torch.manual_seed(0)
     plain = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
-    assert names(check_model(plain, TOKENS)) == ["batch", "padding", "cache"]  # it has no scheme that claims a thing
+    assert names(check_model(plain, TOKENS)) == [
+        "batch",
+        "causal",
+        "padding",
+        "cache",
+    ]  # it has no scheme that claims a thing
     assert check_model(plain, TOKENS, relative=True).ok
     for scheme in (RoPE(16, pairing="half"), ALiBi(4), FIRE(4)):
         report = check_model(llama(plain, scheme), TOKENS)
         assert report.ok, report
-        assert names(report) == ["batch", "padding", "shift", "cache"]
+        assert names(report) == ["batch", "causal", "padding", "shift", "cache"]
 
 
 @pytest.mark.oracles
@@ -174,5 +180,50 @@ def test_a_wrapped_model_is_asked_as_the_model_inside(wrap):
     torch.manual_seed(0)
     model = LanguageModel(CONFIG, lambda layer: RoPE(8))
     report = check_model(wrap(model), TOKENS)
-    assert (report.ok, names(report)) == (True, ["batch", "padding", "shift", "cache"]), report
+    assert (report.ok, names(report)) == (True, ["batch", "causal", "padding", "shift", "cache"]), report
     assert report.results[0].case == "LanguageModel"
+
+
+class SeesAhead(nn.Module):
+    """A model that reads the mean of all tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)
+
+    def forward(self, tokens):
+        x = self.embedding(tokens)
+        return self.head(x + x.mean(1, keepdim=True))
+
+
+def test_a_model_that_sees_later_tokens_is_found_without_any_argument():
+    torch.manual_seed(0)
+    report = check_model(SeesAhead(), TOKENS)
+    assert failed(report) == ["model.causal"]
+    assert "other tokens in the second half of a text change the logits of the first half by" in str(report)
+
+
+def test_a_shift_beyond_the_range_of_a_scheme_is_not_made():
+    torch.manual_seed(0)
+    model = LanguageModel(CONFIG, lambda layer: XPos(8, extent=float(TOKENS.shape[1] + 4)))
+    report = check_model(model, TOKENS)
+    assert (report.ok, names(report)) == (True, ["batch", "causal", "padding", "cache"])
+    assert "positions moved by 17 are beyond the range of XPos; pass shorter texts" in str(report)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "named", "sentence"),
+    [
+        (torch.ones(2, 12, dtype=torch.long), {}, "are equal texts, which show no mixed samples"),
+        (TOKENS, {"tolerance": float("inf")}, "`tolerance` is a positive number; got inf"),
+        (TOKENS, {"tolerance": 0}, "`tolerance` is a positive number; got 0"),
+    ],
+)
+def test_what_would_pass_for_any_model_is_refused(tokens, named, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        check_model(SeesAhead(), tokens, **named)
+
+
+def test_a_model_that_returns_no_logits_is_said():
+    plain = check_model(nn.Sequential(nn.Embedding(50, 4), nn.Flatten()), TOKENS)
+    assert "a model of the next token returns logits (B, N, vocabulary); got Tensor" in str(plain)

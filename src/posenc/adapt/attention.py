@@ -58,6 +58,11 @@ class Attention(nn.Module):
                 f"{type(scheme).__name__} acts on heads of width {scheme.head_width} and the module's have "
                 f"{module.head_dim}. Build it for a head width of {module.head_dim}."
             )
+        if scheme.head_count not in (None, 1, module.num_heads):
+            raise ValueError(
+                f"this {type(scheme).__name__} is built for {scheme.head_count} heads, and the module has "
+                f"{module.num_heads}. Build it with heads={module.num_heads}."
+            )
         self.module, self.scheme, self.positions = module, scheme, positions
         self.batch_first, self.num_heads, self.embed_dim = module.batch_first, module.num_heads, module.embed_dim
         self._qkv_same_embed_dim = module._qkv_same_embed_dim
@@ -149,6 +154,9 @@ def multihead(
 ) -> Model:
     """Put a scheme into every ``nn.MultiheadAttention`` of a model, such as a ``nn.TransformerEncoder``.
 
+    A second call replaces the schemes. Weights have the name of the attention followed by ``module`` then, as in
+    ``self_attn.module.in_proj_weight``: load a checkpoint of the original model before this call.
+
     Args:
         model: The model. Its attention modules are replaced by ``Attention`` in place.
         schemes: One scheme that all attention modules share, or a function from the number of an attention module, in
@@ -175,14 +183,15 @@ def multihead(
         for parent in model.modules()
         if not isinstance(parent, Attention)
         for name, child in parent.named_children()
-        if isinstance(child, nn.MultiheadAttention)
+        if isinstance(child, nn.MultiheadAttention | Attention)
     ]
     if not found:
         raise ValueError(
             f"{type(model).__name__} has no nn.MultiheadAttention inside. One alone becomes Attention(module, scheme)."
         )
     make = schemes if isinstance(schemes, Scheme) else layers(schemes)
-    for number, (parent, name, child) in enumerate(found):
+    for number, (parent, name, found_child) in enumerate(found):
+        child = found_child.module if isinstance(found_child, Attention) else found_child
         scheme = (make if isinstance(make, Scheme) else make(number)).to(child.out_proj.weight.device)
         setattr(parent, name, Attention(child, scheme, positions=positions))
     for module in model.modules():

@@ -15,8 +15,11 @@ def refuse_sites(scheme: Scheme, can: set[str], what: str, remedy: str = "Choose
         remedy: Last sentence of the error, without its full stop.
 
     Raises:
-        ValueError: If the scheme acts at another site.
+        ValueError: If the scheme acts at another site, or is none.
     """
+    if not isinstance(scheme, Scheme):
+        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else repr(scheme)
+        raise ValueError(f"{what}, and takes a scheme such as NoPE() or RoPE(64); got {got}.")
     beyond = sorted(set(scheme.claims.sites) - can)
     if beyond:
         raise ValueError(

@@ -64,7 +64,7 @@ def write_rotation(config: Any, scheme: Scheme, length: int | None) -> None:
         )
         return
     wanted = _described(scheme, float(_inside(config).get("rope_theta") or _base(config)), int(trained))
-    if scheme.of > scheme.head_dim:
+    if scheme.of > scheme.head_dim or "partial_rotary_factor" in _inside(config):  # Phi3 reads it in any case
         wanted["partial_rotary_factor"] = scheme.head_dim / scheme.of
     for each in BASES:
         if getattr(config, each, None) is not None:

@@ -45,12 +45,13 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
     scheme and its weights too, and ``posenc.adapt.saved_class(path).from_pretrained(path)`` loads them.
 
     Args:
-        model: The model. Its ``rotary_emb`` is replaced in place.
+        model: The model, also within ``torch.compile``, ``DataParallel`` or a module of yours. Its ``rotary_emb`` is
+            replaced in place.
         scheme: A scheme that rotates q and k alike and pairs channels as the model does: ``RoPE(d, pairing="half")``
             for Llama, ``RoPE(d)`` for Cohere. Or a scheme that acts elsewhere in attention, such as ``ALiBi(heads)``,
             ``T5Bias(heads)`` or ``Shaw(d)``; or a function ``layer -> scheme``, such as
-            ``lambda layer: FoX(width, heads)``. Default: ``configured(model.config, length=length)``, which does not
-            change the logits of texts of one length.
+            ``lambda layer: FoX(width, heads)``. Default: ``configured(model.config, length=length)``, the rotation that
+            the configuration describes. It does not change the logits of a model that has it.
         length: Length in tokens of the longest text that the model will read. Without a scheme it fixes the frequencies
             of the rotations "dynamic" and "longrope". With a scheme it becomes ``max_position_embeddings`` if that is
             smaller. Default None: those frequencies depend on the length of each text, and cached keys are rotated to
@@ -77,6 +78,10 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
         >>> cos.shape
         torch.Size([1, 1, 8])
     """
+    inside = _inside(model)
+    if inside is not model:
+        llama(inside, scheme, length=length)
+        return model
     if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 2):
         raise ValueError(f"`length` is a number of tokens, a whole number of at least 2; got {length!r}.")
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
@@ -91,6 +96,7 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
     if scheme is not None and _acts_in_attention(model, scheme, kinds):
         embedding = _put_into_attention(model, places, scheme, kinds)
         _warn_without_order(embedding)
+        _warn_of_other_pairs(embedding)
         write_schemes(model, embedding)
         _write_length(config, length)
         return model
@@ -126,14 +132,37 @@ def _acts_in_attention(model: nn.Module, scheme: Scheme | Callable[[int], Scheme
     return True
 
 
+def _inside(model: nn.Module) -> nn.Module:
+    """The model of transformers within ``torch.compile``, ``DataParallel`` or a module of one's own; else the model."""
+    found = [(name, each) for name, each in model.named_modules() if hasattr(type(each), "save_pretrained")]
+    names = [f"{name}." if name else "" for name, _ in found]
+    outer = [each for name, each in found if sum(f"{name}.".startswith(other) for other in names) == 1]
+    return outer[0] if len(outer) == 1 else model
+
+
+def _warn_of_other_pairs(embedding: SchemeEmbedding) -> None:
+    """Warn of parts of schemes that rotate other pairs of channels than the weights of the model know."""
+    pairs = embedding.kind.pairs
+    for part in (each for scheme in embedding.distinct for each in scheme.modules()):
+        if isinstance(part, Rotation) and getattr(part, "pairing", pairs) != pairs:
+            warnings.warn(
+                f"a {type(part).__name__} of these schemes rotates other pairs of channels than this model, so trained "
+                f'weights do not fit it. Write pairing="{pairs}".',
+                UserWarning,
+                stacklevel=3,
+            )
+            return
+
+
 def _warn_without_order(embedding: SchemeEmbedding) -> None:
     """Warn of schemes that only scale logits or hide keys: the model's rotation is gone and nothing is in its place."""
     claims = [scheme.claims for scheme in embedding.distinct]
     if all(each.sites == {"mask"} or (each.sites == {"q"} and not each.isometric) for each in claims):
         name = type(embedding.scheme).__name__
+        pairing = "" if embedding.kind.pairs == "half" else f', pairing="{embedding.kind.pairs}"'
         warnings.warn(
             f"{name} replaces the rotation of this model and does not say in which order tokens come. To keep the "
-            f"rotation write llama(model, Sum([configured(model.config), {name}(..)])).",
+            f"rotation write llama(model, Sum([configured(model.config{pairing}), {name}(..)])).",
             UserWarning,
             stacklevel=3,
         )
@@ -196,6 +225,8 @@ def _refuse_other_rotations(model: nn.Module, places: list[Any]) -> None:
 
 
 def _kind(module: Any) -> Kind:
+    if isinstance(module.rotary_emb, Rotary | SchemeEmbedding):
+        return module.rotary_emb.kind
     try:
         cos, sin = _cos_sin(module, NEAR)
         d = cos.shape[-1]

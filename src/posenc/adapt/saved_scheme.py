@@ -13,6 +13,7 @@ import json
 import warnings
 from collections.abc import Callable
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -61,6 +62,8 @@ def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], S
         ...     return saved_class(path).from_pretrained(path)
     """
     transformers = importlib.import_module("transformers")
+    if not isinstance(path, str | PathLike) or (Path(path).is_absolute() and not Path(path).is_dir()):
+        raise ValueError(f"{path!r} is no folder of a saved model. Pass that of save_pretrained, or a name on the hub.")
     described, _ = transformers.PreTrainedConfig.get_config_dict(path)
     kind = str(described.get("model_type"))
     if not kind.startswith(PREFIX):
@@ -68,12 +71,12 @@ def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], S
             f"{str(path)!r} holds a model of the type {kind!r} without schemes of posenc. Load it by transformers' "
             "from_pretrained, and pass it to posenc.adapt.llama."
         )
-    unwritten = [own for own, text in zip(described["posenc"]["names"], described["posenc"]["texts"], strict=True)
-                 if text is None]  # fmt: skip
+    names = described["posenc"]["names"]
+    unwritten = [own for own, text in zip(names, described["posenc"]["texts"], strict=True) if text is None]
     if unwritten and scheme is None:
         raise ValueError(
             f"this model was saved with {unwritten[0]}, which config.json cannot hold. Pass it: "
-            f"saved_class(path, scheme={unwritten[0]}(..))."
+            f"saved_class(path, scheme={'lambda layer: ..' if len(names) > 1 else f'{unwritten[0]}(..)'})."
         )
     if scheme is not None and not unwritten:
         raise ValueError(
@@ -81,7 +84,9 @@ def saved_class(path: str | PathLike[str], *, scheme: Scheme | Callable[[int], S
             "posenc.adapt.llama(model, scheme) after loading."
         )
     own = transformers.CONFIG_MAPPING[kind.removeprefix(PREFIX)]
-    classes = {made.__name__: made for made in (_with_scheme(each) for each in _known_classes(own))}
+    classes = {
+        name: _with_scheme(each) for each in _known_classes(own) for name in (f"Posenc{each.__name__}", each.__name__)
+    }  # the latter if a part of it was adapted
     (architecture,) = described["architectures"]
     if architecture not in classes:
         raise ValueError(f"{architecture} is not among the classes of {', '.join(AUTO)}, so posenc cannot build it.")
@@ -101,9 +106,10 @@ def write_schemes(model: Any, embedding: SchemeEmbedding) -> None:
     names = [type(scheme).__name__ for scheme in embedding.schemes]
     if None in texts:
         name = names[texts.index(None)]
+        again = f"{name}(..)" if len(names) == 1 else "lambda layer: .."
         warnings.warn(
             f"config.json cannot hold this {name}. After save_pretrained load the model by posenc.adapt.saved_class("
-            f"path, scheme={name}(..)).from_pretrained(path).",
+            f"path, scheme={again}).from_pretrained(path).",
             UserWarning,
             stacklevel=3,
         )
@@ -245,10 +251,24 @@ def _saved_schemes(model: Any) -> Scheme | Callable[[int], Scheme]:
     if None in described["texts"]:
         if given is None:
             raise ValueError("config.json has no scheme of this model: posenc.adapt.saved_class(path, scheme=..).")
-        return given()
+        return _of_saved_classes(given(), described)
     with torch.device("cpu"):
         schemes = [build(parse(text), {}) for text in described["texts"]]
     return lambda layer: schemes[described["layers"][layer]]
+
+
+def _of_saved_classes(
+    given: Scheme | Callable[[int], Scheme], described: dict[str, Any]
+) -> Scheme | Callable[[int], Scheme]:
+    """Schemes that a user passes for a saved model. Raises ValueError for one of another class than the saved one."""
+    for layer, number in enumerate(described["layers"]):
+        scheme, name = given if isinstance(given, Scheme) else given(layer), described["names"][number]
+        if type(scheme).__name__ != name:
+            raise ValueError(
+                f"layer {layer} of this model was saved with {name}; got {type(scheme).__name__}. Pass the scheme that "
+                "the model was trained with, or a function of the layer."
+            )
+    return given
 
 
 def _attach_saved(model: Any) -> None:

@@ -1,4 +1,4 @@
-"""Checks of a whole model that has a scheme inside: order of the batch, padding, shift of positions, cache.
+"""Checks of a whole model that has a scheme inside: batch, later tokens, padding, shift of positions, cache.
 
     report = check_model(model, tokens)
     assert report.ok, report
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -55,11 +56,15 @@ def check_model(
 ) -> Report:
     """Check that a model of the next token treats batch, padding, positions and cache as its scheme promises.
 
-    model.batch: a text has the same logits in any batch and at any place of it. model.padding: padding on the left or
-    right changes no logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative;
-    for another they change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and
-    token by token has the logits of one forward pass. The report names each check that was left out, because the model
-    does not have the argument that it needs.
+    The checks compare logits of one model with each other. They find neither a wrong sign of a bias nor another base:
+    the contract, ``posenc.check``, compares a scheme with its definition.
+
+    model.batch: a text has the same logits in any batch and at any place of it. model.causal: other tokens in the
+    second half of a text change no logits of the first half. model.padding: padding on the left or right changes no
+    logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative; for another they
+    change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and token by token has
+    the logits of one forward pass. The report names each check that was left out, because the model does not have the
+    argument that it needs.
 
     Args:
         model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``; also within
@@ -78,7 +83,8 @@ def check_model(
         The report, with one result per check. ``left_out`` of a result is the reason of a check that was not made.
 
     Raises:
-        ValueError: If ``tokens`` are not at least two texts of at least eight whole numbers.
+        ValueError: If ``tokens`` are not at least two different texts of at least eight whole numbers, or
+            ``tolerance`` is not a positive number.
 
     Example:
         >>> import torch
@@ -94,10 +100,20 @@ def check_model(
         raise ValueError(f"`tokens` are whole numbers (B, N), of at least 2 texts of 8 tokens; got {got}.")
     if tokens.shape[1] < 8:
         raise ValueError(f"`tokens` have texts of {tokens.shape[1]} tokens; pass texts of at least 8.")
+    half = tokens.shape[1] // 2
+    if tokens.device.type == "meta" or any(
+        bool((tokens == tokens[:1])[:, part].all()) for part in (slice(half), slice(half, None))
+    ):
+        raise ValueError(
+            "`tokens` are equal texts, which show no mixed samples. Pass different ones: torch.randint(..)."
+        )
+    if isinstance(tolerance, bool) or not isinstance(tolerance, float | int) or not 0 < tolerance < math.inf:
+        raise ValueError(f"`tolerance` is a positive number; got {tolerance!r}. The default, 1e-4, is for float32.")
     calls = _calls_of(model) if forward is None else _Calls(forward, forward, forward, None)
     calls = calls._replace(cached=cached or calls.cached)
     relative = _relative(model) if relative is None else relative
     checks: dict[str, str | Callable[[], str]] = {"batch": lambda: _batch(calls.plain, tokens, tolerance)}
+    checks["causal"] = lambda: _causal(calls.plain, tokens, tolerance)
     padded, placed, parts, asked = calls.padded, calls.placed, calls.cached, "pass `forward`"
     checks["padding"] = f"the model takes no positions and mask; {asked}"
     if padded is not None:
@@ -105,6 +121,8 @@ def check_model(
     checks["shift"] = f"the model takes no positions; {asked}"
     if placed is not None and relative is None:
         checks["shift"] = "the model has no scheme that states whether shifts change it; pass `relative`"
+    elif placed is not None and (beyond := relative and _out_of_range(model, tokens.shape[1] - 1 + SHIFT)):
+        checks["shift"] = f"positions moved by {SHIFT} are beyond the range of {beyond}; pass shorter texts"
     elif placed is not None:
         checks["shift"] = lambda: _shift(placed, tokens, tolerance, relative=bool(relative))
     checks["cache"] = "the model takes no cache; pass `cached`"
@@ -137,6 +155,22 @@ def _batch(forward: Forward, tokens: Tensor, tolerance: float) -> str:
     for name, other in (("in the reverse order of the batch", turned), ("alone", alone)):
         if away := _away(other, logits, tolerance):
             return f"a text {name} has other logits than in the batch, by {away}."
+    return ""
+
+
+def _causal(forward: Forward, tokens: Tensor, tolerance: float) -> str:
+    half = tokens.shape[1] // 2
+    changed = torch.cat([tokens[:, :half], tokens.roll(1, 0)[:, half:]], 1)
+    away = _away(forward(changed, None, None)[:, :half], forward(tokens, None, None)[:, :half], tolerance)
+    return away and f"other tokens in the second half of a text change the logits of the first half by {away}."
+
+
+def _out_of_range(model: nn.Module, position: int) -> str:
+    """Name of a scheme inside that refuses a position; "" if there is none."""
+    for module in model.modules():
+        ends = module.claims.limits(1)[0] if isinstance(module, Scheme) else None
+        if ends is not None and position > ends[1]:
+            return type(module).__name__
     return ""
 
 
@@ -251,4 +285,7 @@ def _posenc_calls(model: nn.Module, inside: LanguageModel) -> tuple[Forward, For
 
 
 def _logits(output: Any) -> Tensor:
-    return getattr(output, "logits", output)
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor) or logits.dim() != 3:
+        raise ValueError(f"a model of the next token returns logits (B, N, vocabulary); got {type(output).__name__}")
+    return logits
