@@ -264,3 +264,55 @@ def test_controls_without_a_test_score_are_compared_in_the_race_and_others_not_a
     assert "on the validation part, after half of the training, 3 seeds" in sentence
     assert "was not compared with bare coordinates (coordinates), because no time was left" in sentence
     assert control_sentence([], "rope", scale) == ""
+
+
+def clocked(train, total: float):
+    """A trainer whose new trainings take time from a budget, and what remains of it."""
+    spent, done = [0.0], set()
+
+    def timed(candidates, rung: Rung):
+        scores = train(candidates, rung)
+        for name, by_seed in scores.items():
+            for seed, score in by_seed.items():
+                if (name, rung.fraction, seed) not in done:
+                    done.add((name, rung.fraction, seed))
+                    spent[0] += score.seconds
+        return scores
+
+    return timed, lambda: total - spent[0]
+
+
+@pytest.mark.parametrize("total", [70.0, 110.0, 1000.0])
+def test_time_that_is_left_goes_to_candidates_that_wait_before_further_seeds(total: float) -> None:
+    """A race of two ended with time left or with further seeds, while the best candidate waited."""
+    asked: list = []
+    train, remaining = clocked(trainer(asked=asked, seconds=3.0), total)
+    race = run_race(["none", "poor"], train, RacePlan(), remaining, ["rope", "alibi"])
+    assert race is not None
+    assert set(race.tried) == set(MEANS)
+    assert race.verdict.chosen == "rope"
+    assert not race.behind
+    first = next(at for at, (names, rung) in enumerate(asked) if "rope" in names)
+    assert all(rung.seeds <= 3 for _, rung in asked[:first]), "before more than three seeds of the others"
+    assert remaining() >= 0
+    dropped = set(race.looks[0].dropped)
+    assert not any(dropped & set(names) for names, rung in asked[1:]), "nothing is spent on dropped ones"
+
+
+def test_a_late_candidate_without_time_for_whole_trainings_is_named_behind() -> None:
+    train, remaining = clocked(trainer({**MEANS, "none": 0.78}, seconds=30.0), 415.0)
+    race = run_race(["none", "alibi"], train, RacePlan(), remaining, ["rope"])
+    assert race is not None
+    assert race.looks[-1].rung.fraction == 1.0
+    assert race.behind == ("rope",)
+    assert (race.verdict.kind, race.verdict.others[-1]) == ("undecided", "rope")
+    assert (race.verdict.seconds_more or 0) > 0
+    assert "rope" in race.tried
+    assert "rope" not in race.looks[-1].scores
+
+
+def test_a_race_without_time_for_more_leaves_the_waiting_ones_untried() -> None:
+    train, remaining = clocked(trainer(seconds=30.0), 100.0)
+    race = run_race(["none", "poor"], train, RacePlan(), remaining, ["rope"])
+    assert race is not None
+    assert race.tried == ("none", "poor")

@@ -52,6 +52,10 @@ ENOUGH = 4
 """Candidates that start even if the budget may allow only half of their training."""
 UNTRIED = "the budget had no time for it; a larger one tries it"
 """Reason of a candidate that fits the data and was not in the race."""
+REFERENCE_SEEDS = 5
+"""Most seeds of a baseline: one for each fold of a table."""
+HEADROOM = 1.5
+"""Factor on the predicted time of those that start. Candidates that wait enter if it was too large."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -167,12 +171,15 @@ def advise(
         for line in (*page_records.sentences(proposed.store, first), *trainer.study.remarks(proposed.store, first)):
             print(line)
         store = proposed.accept()
-    race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
+    waiting = [name for name in fit.candidates if name not in chosen]
+    race = run_race(
+        chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining, waiting
+    )
     if race is None:
         raise ValueError(_too_little(trainer, budget))
     deadline.release()
-    controls = control_scores(trainer, store, race, plan, fit.candidates)
     references = _references(trainer, store, race, deadline)
+    controls = control_scores(trainer, store, race, plan, fit.candidates)
     reasons = {name: candidate.control for name, candidate in trainer.candidates.items()}
     gaps = control_gaps(race, plan, reasons, controls)
     return _answered(trainer, store, race, plan, fit, references, gaps)
@@ -226,7 +233,7 @@ def _fitted(
     plan = replace(plan, fixed=fixed)
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
-    most = max(2, room, min(ENOUGH, room_of_half), begun)
+    most = max(2, int(room / HEADROOM), min(ENOUGH, room_of_half), begun)
     least = budgets.least_seconds(each, plan)
     if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(
@@ -293,7 +300,8 @@ def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> f
     for label in trainer.kind.references:
         trainer.candidates = {**trainer.candidates, label: Candidate(label=label)}
         if trainer.settings(store, label) is not None:
-            specs = [spec for spec in trainer.specs(store, label, Rung(1.0, 5)) if not store.finished(spec.identity)]
+            runs_of = trainer.specs(store, label, Rung(1.0, REFERENCE_SEEDS))
+            specs = [spec for spec in runs_of if not store.finished(spec.identity)]
             total += sum(trainer.study.cost.seconds(spec, store) for spec in specs)
     return SLACK * total / processes + START_SECONDS if total else 0.0
 
@@ -301,7 +309,7 @@ def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> f
 def _references(trainer: StudyTrainer, store: Store, race: Race, deadline: Deadline) -> dict[str, dict[int, float]]:
     """Scores of baselines on the test part, if time is left for them."""
     made: dict[str, dict[int, float]] = {}
-    seeds = race.looks[-1].rung.seeds
+    seeds = min(REFERENCE_SEEDS, race.looks[-1].rung.seeds)
     for label in trainer.kind.references:
         if trainer.settings(store, label) is None:
             continue
@@ -342,7 +350,7 @@ def _answered(
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity),
-        left_out={**fit.left_out, **{name: UNTRIED for name in fit.candidates if name not in race.looks[0].scores}},
+        left_out={**fit.left_out, **{name: UNTRIED for name in fit.candidates if name not in race.tried}},
         references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))

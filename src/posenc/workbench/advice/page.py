@@ -93,7 +93,7 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
 
 def _dropped(race: Race) -> str:
     dropped = sum(len(look.dropped) for look in race.looks)
-    return f"{dropped} of {len(race.looks[0].scores)} were shown to be worse and dropped early."
+    return f"{dropped} of {len(race.tried)} were shown to be worse and dropped."
 
 
 def _recommendation(parts: PageParts) -> Panel:
@@ -236,7 +236,7 @@ def _code(parts: PageParts) -> Panel:
 def _candidates(parts: PageParts) -> Panel:
     """Candidates with their reasons and claims, and those that were left out."""
     rows = []
-    for name in parts.race.looks[0].scores:
+    for name in parts.race.tried:
         candidate = parts.trainer.candidates[name]
         role = f"control: {candidate.control}" if candidate.control else "encoding"
         settings = parts.trainer.settings(parts.store, name) or {}
