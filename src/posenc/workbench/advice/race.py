@@ -249,8 +249,9 @@ def run_race(
     if not looks:
         return None
     survivors = looks[-1].kept()
+    verdict = late.left_open(_verdict(looks, survivors, plan), looks[-1])
     return Race(
-        looks=looks, survivors=survivors, verdict=late.left_open(_verdict(looks, survivors, plan), looks[-1]), stopped=stopped,
+        looks=looks, survivors=survivors, verdict=verdict, stopped=stopped,
         next_seconds=next_seconds, left=left, behind=tuple(late.behind),
     )  # fmt: skip
 
@@ -309,7 +310,7 @@ class _Late:
         """The answer, which is not decided as long as candidates are behind."""
         if not self.behind:
             return verdict
-        more = max(verdict.seconds_more or 0.0, self._seconds(look, self.behind, look.rung))
+        more = max(verdict.seconds_more or 0.0, self._seconds(look, [look.leader] * len(self.behind), look.rung))
         others = (*verdict.others, *self.behind)
         return replace(verdict, kind="undecided", others=others, seconds_more=more)
 
