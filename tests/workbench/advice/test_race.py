@@ -15,7 +15,16 @@ from posenc.workbench.advice.controls import control_gaps
 from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
 from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
-from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, stop_sentence
+from posenc.workbench.advice.sentences import (
+    Scale,
+    baseline_ahead,
+    baseline_gaps,
+    control_sentence,
+    look_sentences,
+    recommendation,
+    reference_sentences,
+    stop_sentence,
+)
 from posenc.workbench.advice.verdict import verdict_of
 
 pytestmark = pytest.mark.bare
@@ -136,7 +145,7 @@ def test_a_race_that_ends_with_time_left_says_what_the_next_rung_takes() -> None
     assert race is not None
     assert race.stopped == "time"
     assert race.next_seconds > race.left == 12.0
-    assert stop_sentence(race).startswith("The race ended with 12 s left, because the next rung takes about ")
+    assert stop_sentence(race).startswith("The last 12 s of the race were for baselines and controls")
     whole = run_race(list(MEANS), trainer(), RacePlan())
     assert whole is not None
     assert stop_sentence(whole) == ""
@@ -316,3 +325,27 @@ def test_a_race_without_time_for_more_leaves_the_waiting_ones_untried() -> None:
     race = run_race(["none", "poor"], train, RacePlan(), remaining, ["rope"])
     assert race is not None
     assert race.tried == ("none", "poor")
+
+
+def test_the_first_sentence_says_what_was_not_tried_and_which_baseline_is_ahead() -> None:
+    """ "Take X" hid that most candidates were not tried, and that boosting was ahead."""
+    race = run_race(["none", "rope", "poor"], trainer(), RacePlan())
+    assert race is not None
+    scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows", CONTROLS)
+    boosting = {seed: 0.9 + 0.01 * seed for seed in range(3)}
+    gaps = baseline_gaps({"boosting": boosting, "late": {}}, race, 0.0)
+    whole = recommendation(race, scale, ["fire", "t5"], baseline_ahead(gaps, scale))
+    assert whole.startswith("Take rope, of the 3 candidates that were tried (not tried: fire and t5), but the baseline")
+    assert "boosting without an encoding is ahead by 0.1" in whole
+    assert baseline_ahead(baseline_gaps({"weak": dict.fromkeys(range(3), 0.1)}, race, 0.0), scale) == ""
+    assert recommendation(race, scale).startswith("Take rope: R2 ")
+    assert "has no score, because no time was left" in reference_sentences({"late": {}}, gaps, scale)[0]
+
+
+def test_sentences_never_have_none_alone() -> None:
+    means = {"none": 0.9, "rope": 0.5, "poor": 0.2}
+    race = run_race(list(means), trainer(means), RacePlan())
+    assert race is not None
+    scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows", CONTROLS)
+    assert recommendation(race, scale).startswith("Take no positions (none): ")
+    assert all("no positions (none) leads" in line for line in look_sentences(race.looks, scale))

@@ -24,12 +24,16 @@ from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RaceP
 from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
 from posenc.workbench.advice.sentences import (
     Scale,
+    baseline_ahead,
+    baseline_gaps,
     control_sentence,
     recommendation,
+    late_sentences,
     reference_sentences,
     stop_sentence,
 )
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
+from posenc.workbench.advice.verdict import Verdict
 from posenc.workbench.executors.engines import EngineExecutor, EngineRequest
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
@@ -67,11 +71,13 @@ class Advice:
     """Advice on the encoding for a user's data. ``str(advice)`` is the answer in sentences.
 
     Attributes:
-        recommended: Name of the recommended candidate, such as "fourier (detail 4)".
+        recommended: Name of the recommended candidate, such as "fourier (detail 4)"; the text "none" is the control
+            without positions. None (no text) if ``kind`` is "undecided": nothing is recommended then.
+        ahead: Name of the best candidate on the validation part, recommended or not.
         kind: "best" for one candidate, "equal" for several without a difference that matters, "undecided".
-        equal_to: Candidates that are not told apart from the recommended one.
+        equal_to: Candidates without a difference from the recommended one that matters, if ``kind`` is "equal".
         sentences: The answer.
-        code: Code that uses the encoding; "" if the recommendation is no encoding.
+        code: Code that uses ``ahead``, recommended or not; its first line says which. "" if that is no encoding.
         race: The race with all scores.
         path: The page, an HTML file.
         study: Name of the study whose runs are in the store.
@@ -82,7 +88,8 @@ class Advice:
         True
     """
 
-    recommended: str
+    recommended: str | None
+    ahead: str
     kind: str
     equal_to: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -237,14 +244,14 @@ def _fitted(
     least = budgets.least_seconds(each, plan)
     if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(
-            f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
+            f"a budget of {budgets.budget_words(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
     chosen = _with_an_encoding(trainer, fit.candidates, most)
     predicted = len(chosen) * budgets.race_seconds(each, plan)
-    part = "" if predicted <= left else ", perhaps with half of the usual training"
+    part = "" if predicted <= left else ", probably with half of the usual training, after which nothing is recommended"
     print(
-        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}{part}: about "
+        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {budgets.budget_words(budget)}{part}: about "
         f"{format_duration(min(predicted, left))}, less if many are dropped early.",
         flush=True,
     )
@@ -335,11 +342,14 @@ def _answered(
     runs_of = trainer.specs(store, verdict.chosen, last.rung)
     best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
     stored = store.read(best.identity)
-    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind))
+    controls = {name: candidate.control for name, candidate in trainer.candidates.items() if candidate.control}
+    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls)
     calls = tuple(stored.timing.get("calls", ()))
-    sentences = [recommendation(race, scale)]
-    sentences += [control_sentence(gaps, verdict.chosen, scale)]
-    sentences += [*reference_sentences(references, race, scale, plan.test_ratio), stop_sentence(race)]
+    untried = [name for name in fit.candidates if name not in race.tried]
+    apart = baseline_gaps(references, race, plan.test_ratio)
+    sentences = [recommendation(race, scale, untried, baseline_ahead(apart, scale))]
+    sentences += [control_sentence(gaps, verdict.chosen, scale), *reference_sentences(references, apart, scale)]
+    sentences += [*late_sentences(race, scale, untried), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
@@ -350,14 +360,21 @@ def _answered(
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity),
-        left_out={**fit.left_out, **{name: UNTRIED for name in fit.candidates if name not in race.tried}},
+        left_out={**fit.left_out, **dict.fromkeys(untried, UNTRIED)},
         references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))
     return Advice(
-        recommended=verdict.chosen, kind=verdict.kind, equal_to=verdict.others, sentences=parts.sentences,
-        code=table_code or code, race=race, path=path, study=kind.study,
+        recommended=None if verdict.kind == "undecided" else verdict.chosen, ahead=verdict.chosen, kind=verdict.kind,
+        equal_to=verdict.others if verdict.kind == "equal" else (), sentences=parts.sentences,
+        code=_named_code(table_code or code, verdict), race=race, path=path, study=kind.study,
     )  # fmt: skip
+
+
+def _named_code(code: str, verdict: Verdict) -> str:
+    """Code with a first line that says which candidate it is of, and whether this one is recommended."""
+    state = "nothing is recommended yet, it is ahead" if verdict.kind == "undecided" else "recommended"
+    return f"# {verdict.chosen}: {state}\n{code}" if code else ""
 
 
 def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:

@@ -87,9 +87,9 @@ def _places(settings: Mapping[str, Any], dim: int) -> str:
     if spans:
         middles, halves = zip(*spans, strict=True)
         code += (
-            f"further = torch.tensor([{list(middles)}])  # the further axes of each row, in the order of the columns\n"
-            f"further = (further - torch.tensor({list(middles)})) / torch.tensor({list(halves)})\n"
-            "pos = Positions(torch.cat([pos.coords, further], 1))\n"
+            f"further = torch.tensor([{list(middles)}], dtype=torch.float64)  # the further axes of each row, in the order of the columns\n"
+            f"further = (further - torch.tensor({list(middles)}, dtype=torch.float64)) / torch.tensor({list(halves)})\n"
+            "pos = Positions(torch.cat([pos.coords, further.float()], 1))\n"
         )
     return code + EMBEDDING.format(dim=dim)
 
@@ -110,7 +110,7 @@ def _view(settings: Mapping[str, Any], view: str) -> str:
             pos = Positions(vectors.float())
             """)
     if not sphere:
-        return f"{example}pos = Positions(((table - torch.tensor({middle})) / {half}).float())\n"
+        return f"{example}pos = Positions(((table - torch.tensor({middle}, dtype=torch.float64)) / {half}).float())\n"
     return example + (
         f"apart = table - torch.tensor({middle}, dtype=torch.float64)\n"
         "apart[:, 0] = (apart[:, 0] + 180) % 360 - 180  # across the meridian of 180 degrees too\n"

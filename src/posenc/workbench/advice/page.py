@@ -115,7 +115,7 @@ def _race(parts: PageParts) -> Panel:
         Figure(
             svg=_plot(look, number_, scale, (low - margin, high + margin)),
             title=rung_words(look).capitalize(),
-            alt=f"Scores of {len(look.scores)} candidates on the validation part. Dropped: {', '.join(look.dropped)}.",
+            alt=f"Scores of {len(look.scores)} candidates on the validation part. Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
         )
         for number_, look in enumerate(race.looks)
     )
@@ -181,12 +181,12 @@ def _test(parts: PageParts) -> Panel:
     hold = "The intervals hold together (95%, Bonferroni)"
     if verdict.kind == "best":
         level = percent(verdict.gaps[verdict.next].level)
-        hold = f"{verdict.chosen} is named alone because each interval of {level} lies above 0"
+        hold = f"{scale.name(verdict.chosen)} is named alone because each interval of {level} lies above 0"
     note = (
         f"{verdict.seeds} seeds. {hold}; with the variance of Nadeau and Bengio (2003) where each seed has another "
         f"split. Differences up to {MARGIN:.0%} of the distance from the worst candidate count as small."
     )
-    columns = ("candidate", f"{scale.metric.name}", f"{verdict.chosen} is better by", "result")
+    columns = ("candidate", f"{scale.metric.name}", f"{scale.name(verdict.chosen)} is better by", "result")
     table = Table("Scores on the test part", columns, tuple(rows), note)
     return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
 
@@ -229,7 +229,7 @@ def _code(parts: PageParts) -> Panel:
     ):
         if code:
             blocks += [Text((title,)), Preformatted(code)]
-    whose = f"For {parts.race.verdict.chosen}, the best on the validation part."
+    whose = f"For {parts.scale.name(parts.race.verdict.chosen)}, the best on the validation part."
     return Panel("Code", (Text((whose,)), *blocks))
 
 

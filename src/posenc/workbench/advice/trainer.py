@@ -209,7 +209,9 @@ class StudyTrainer:
             report = runner.run(specs, store, self.executor, live=self.deadline)
             self.failed |= {spec.variant: sentence for spec, sentence in report.failed}
         except TimeIsOver:
-            print("The budget is spent. What is finished is stored, and the same command goes on.", flush=True)
+            kept = self.deadline.kept if self.deadline else 0.0
+            spent = "The budget is spent" + (f", but for {kept:.0f} s that are kept for baselines" if kept else "")
+            print(f"{spent}. What is finished is stored, and the same command goes on.", flush=True)
 
     def metric(self, stored: Stored) -> Metric:
         """The score of a run: the first one of the kind that it has."""
