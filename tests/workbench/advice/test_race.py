@@ -101,7 +101,7 @@ def test_the_answer_is_from_the_test_part_and_the_choice_from_the_validation_par
     scale = Scale(Metric(name="accuracy", validation="v", test="t"), "held-out rows")
     sentence = recommendation(race, scale)
     assert sentence.startswith("Nothing is recommended yet: rope was the best on the validation part, but on held-out")
-    assert "none is better, by 0." in sentence
+    assert "no positions (none) is better, by 0." in sentence
 
 
 def test_one_candidate_that_is_better_is_named_with_the_next_one() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from posenc.measure.statistics import mean
 from posenc.workbench import request_checks, runner, studies
 from posenc.workbench.advice import budget as budgets
-from posenc.workbench.advice.code import load_code, runs, sklearn_code, torch_code
+from posenc.workbench.advice.code import TableColumns, load_code, runs, sklearn_code, torch_code
 from posenc.workbench.advice.controls import ControlGap, control_gaps, control_scores
 from posenc.workbench.advice.kinds import Candidate, Kind
 from posenc.workbench.advice.page import PageParts, write_advice
@@ -27,8 +27,8 @@ from posenc.workbench.advice.sentences import (
     baseline_ahead,
     baseline_gaps,
     control_sentence,
-    recommendation,
     late_sentences,
+    recommendation,
     reference_sentences,
     stop_sentence,
 )
@@ -251,8 +251,8 @@ def _fitted(
     predicted = len(chosen) * budgets.race_seconds(each, plan)
     part = "" if predicted <= left else ", probably with half of the usual training, after which nothing is recommended"
     print(
-        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {budgets.budget_words(budget)}{part}: about "
-        f"{format_duration(min(predicted, left))}, less if many are dropped early.",
+        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {budgets.budget_words(budget)}{part}: "
+        f"about {format_duration(min(predicted, left))}, less if many are dropped early.",
         flush=True,
     )
     return chosen, plan
@@ -353,8 +353,7 @@ def _answered(
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
-        names, classes = _columns(store, best.settings)
-        table_code = sklearn_code(best.settings, calls, names, classes)
+        table_code = sklearn_code(best.settings, calls, _columns(store, best.settings))
     else:
         table_code = ""
     parts = PageParts(
@@ -387,7 +386,10 @@ def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:
     return f"{items['test']:,} held-out {items['unit']} of each seed"
 
 
-def _columns(store: Store, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
-    """Columns of the coordinates of a table of a run, and True if its target has classes."""
+def _columns(store: Store, settings: Mapping[str, Any]) -> TableColumns:
+    """Columns of the table of a run by their use."""
     table = load_table(store.root, settings["data"]["table"])
-    return table.names, bool(table.classes)
+    times = (table.options["time"],) if len(table.times) else ()
+    texts = tuple(name for name, _ in table.categories)
+    target = str(table.options.get("target", ""))
+    return TableColumns(table.names, (*table.numeric_names, *times), texts, target, bool(table.classes))

@@ -115,7 +115,8 @@ def _race(parts: PageParts) -> Panel:
         Figure(
             svg=_plot(look, number_, scale, (low - margin, high + margin)),
             title=rung_words(look).capitalize(),
-            alt=f"Scores of {len(look.scores)} candidates on the validation part. Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
+            alt=f"Scores of {len(look.scores)} candidates on the validation part. "
+            f"Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
         )
         for number_, look in enumerate(race.looks)
     )
@@ -224,7 +225,7 @@ def _code(parts: PageParts) -> Panel:
     blocks: list[Block] = []
     for title, code in (
         ("In plain PyTorch:", parts.code),
-        ("In scikit-learn, for a data frame with columns of numbers:", parts.table_code),
+        ("In scikit-learn, for a pandas data frame of your table:", parts.table_code),
         ("The trained model of the race:", parts.load_code),
     ):
         if code:
