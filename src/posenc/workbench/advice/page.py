@@ -87,8 +87,17 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
         lead=f"Encodings were compared on {kind.noun} within a time. {_dropped(parts.race)} The last comparison is on "
         "data that no choice has seen.",
         panels=panels,
-        footer=f"posenc advise. The runs are in {parts.store.root.name}; posenc results lists them.",
+        footer=f"{_command(parts)}. The runs are in {parts.store.root.name}; posenc results lists them.",
     )
+
+
+def _command(parts: PageParts) -> str:
+    """Command that makes this advice again."""
+    record = page_records.own(parts.store, [parts.spec])
+    source = page_records.source_in_command(parts.store, record) if record else "PATH"
+    words = ["posenc advise", source, *page_records.reading_flags(record)]
+    words += ["--question", parts.trainer.question] if parts.trainer.question else []
+    return " ".join([*words, "--out", page_records.path_in_command(parts.store.root)])
 
 
 def _dropped(race: Race) -> str:
@@ -217,7 +226,10 @@ def _costs(parts: PageParts) -> Panel:
                 (name, "–" if size is None else f"{size:,.0f}", f"{seconds / look.rung.fraction:.1f}", f"{memory:.0f}")
             )
     columns = ("candidate", "parameters", "time of a whole training (s, one core)", "memory (MiB, estimated)")
-    note = "The time of a candidate that was dropped early is twice that of its half training."
+    note = (
+        "The time of a candidate that was dropped early is twice that of its half training. It is the training of one "
+        "seed alone. The race also counts the start of processes and the reading of data."
+    )
     return Panel("Costs", (Table("Costs of the candidates", columns, tuple(rows), note),))
 
 
@@ -244,7 +256,7 @@ def _candidates(parts: PageParts) -> Panel:
         rows.append((name, role, *_claims(settings)))
     rows += [(name, "left out", reason, "", "") for name, reason in parts.left_out.items()]
     columns = ("candidate", "role", "scheme", "a shift of all positions changes", "trained parameters")
-    note = "Claims are measured by posenc check. If a shift changes nothing, logits depend on differences of positions."
+    note = "Claims are measured by posenc check. If a shift changes nothing, attention depends on differences of positions alone."
     return Panel("Candidates", (Table("Candidates and their claims", columns, tuple(rows), note, prose=True),))
 
 

@@ -110,7 +110,7 @@ class StudyTrainer:
     def __init__(
         self, study: Study, kind: Kind, request: Request, question: str, candidates: Mapping[str, Candidate]
     ) -> None:
-        self.study, self.kind, self.request = study, kind, request
+        self.study, self.kind, self.request, self.question = study, kind, request, question
         self.candidates, self.condition = candidates, kind.condition(request, question)
         self.executor: runner.Executor | None = None
         self.deadline: Deadline | None = None
