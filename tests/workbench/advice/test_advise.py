@@ -7,11 +7,13 @@ import re
 import time
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from posenc.workbench.advice import advise as advise_module
 from posenc.workbench.advice.advise import Advice, advise
+from posenc.workbench.advice.code import TableColumns
 from posenc.workbench.advice.kinds import KINDS, Kind
 from posenc.workbench.advice.race import Rung
 from posenc.workbench.advice.recognition import by_name, recognize
@@ -74,15 +76,17 @@ def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
     assert "Controls: " in out
     assert name != "houses.csv" or "Found by name: " in out
     assert advice.sentences[0].startswith(("Take ", "This budget cannot tell "))
+    assert (advice.recommended is None) == (advice.kind == "undecided")
+    assert advice.kind == "equal" or advice.equal_to == ()
     control = next(name for name in advice.race.looks[0].scores if name not in ENCODINGS)
-    assert control == advice.recommended or f"({control})" in advice.sentences[1], "compared with the control"
-    assert control == advice.recommended or "95% interval" in advice.sentences[1]
+    assert control == advice.ahead or f"({control})" in advice.sentences[1], "compared with the control"
+    assert control == advice.ahead or "95% interval" in advice.sentences[1]
     text = page_text(advice)
     assert all(title in text for title in ("Recommendation", "Race", "Costs", "Code", "What would change the advice"))
-    assert advice.recommended in text
+    assert advice.ahead in text
     again = advised(tmp_path, name)
     assert "to execute, 0 finished" not in capsys.readouterr().out
-    assert (again.recommended, again.sentences) == (advice.recommended, advice.sentences)
+    assert (again.ahead, again.sentences) == (advice.ahead, advice.sentences)
 
 
 @pytest.mark.full
@@ -90,7 +94,7 @@ def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
 def test_the_code_of_a_table_predicts_in_scikit_learn(tmp_path: Path) -> None:
     """Every view of a place: a region, the sphere; and bare coordinates."""
     WRITERS["houses.csv"](tmp_path / "houses.csv")
-    frame = pd.read_csv(tmp_path / "houses.csv").select_dtypes("number").dropna()
+    frame = pd.read_csv(tmp_path / "houses.csv").dropna(subset=["longitude", "latitude", "price"])
     advice = advised(tmp_path, "houses.csv")
     store = Store(tmp_path / "runs")
     seen = set()
@@ -102,7 +106,7 @@ def test_the_code_of_a_table_predicts_in_scikit_learn(tmp_path: Path) -> None:
         code = advise_module.torch_code("places", spec.variant, spec.settings, calls)
         assert advise_module.runs(code), code
         names: dict = {}
-        exec(advise_module.sklearn_code(spec.settings, calls, ("longitude", "latitude"), False), names)
+        exec(advise_module.sklearn_code(spec.settings, calls, advise_module._columns(store, spec.settings)), names)
         model = names["model"]
         table, target = frame.drop(columns="price"), frame["price"]
         assert len(model.fit(table, target).predict(table)) == len(table)
@@ -170,3 +174,24 @@ def test_the_deadline_raises_in_the_midst_of_a_run() -> None:
     late.release()
     assert late.remaining() > 95
     assert str(Local(1)).startswith("one process")
+
+
+@pytest.mark.parametrize("view", ["region", "lonlat"])
+def test_the_code_of_a_table_reads_texts_dates_and_missing_numbers(view: str) -> None:
+    """The printed code refused the columns that the race had read."""
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "lon": draw.uniform(6, 15, 80), "lat": draw.uniform(47, 54, 80), "height": draw.normal(size=80),
+        "soil": draw.choice(["sand", "clay"], 80),
+        "day": pd.date_range("2023-01-01", periods=80, freq="7h").astype(str), "note": [f"n{i}" for i in range(80)],
+    })  # fmt: skip
+    frame.loc[:5, "height"], frame.loc[3, "soil"], frame.loc[4, "day"] = np.nan, None, None
+    frame["target"] = frame["lat"]
+    region = {"geometry": "plane", "middle": [10.0, 50.0], "half": 5.0}
+    columns = TableColumns(("lon", "lat"), ("height", "day"), ("soil",), "target")
+    call = "Coordinates(axes=2)"
+    code = advise_module.sklearn_code({"row": {"view": view}, "data": {"region": region}}, (call,), columns)
+    names: dict = {}
+    exec(code, names)
+    model = names["model"].set_params(networkregressor__steps=20)
+    assert np.isfinite(model.fit(frame, frame["target"]).predict(frame)).all()

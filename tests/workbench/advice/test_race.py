@@ -15,7 +15,16 @@ from posenc.workbench.advice.controls import control_gaps
 from posenc.workbench.advice.kinds import Candidate, Metric
 from posenc.workbench.advice.paired_gaps import paired_gaps, seeds_needed
 from posenc.workbench.advice.race import FRESH_RUNGS, RacePlan, Rung, Score, run_race
-from posenc.workbench.advice.sentences import Scale, control_sentence, recommendation, stop_sentence
+from posenc.workbench.advice.sentences import (
+    Scale,
+    baseline_ahead,
+    baseline_gaps,
+    control_sentence,
+    look_sentences,
+    recommendation,
+    reference_sentences,
+    stop_sentence,
+)
 from posenc.workbench.advice.verdict import verdict_of
 
 pytestmark = pytest.mark.bare
@@ -92,7 +101,7 @@ def test_the_answer_is_from_the_test_part_and_the_choice_from_the_validation_par
     scale = Scale(Metric(name="accuracy", validation="v", test="t"), "held-out rows")
     sentence = recommendation(race, scale)
     assert sentence.startswith("Nothing is recommended yet: rope was the best on the validation part, but on held-out")
-    assert "none is better, by 0." in sentence
+    assert "no positions (none) is better, by 0." in sentence
 
 
 def test_one_candidate_that_is_better_is_named_with_the_next_one() -> None:
@@ -136,7 +145,7 @@ def test_a_race_that_ends_with_time_left_says_what_the_next_rung_takes() -> None
     assert race is not None
     assert race.stopped == "time"
     assert race.next_seconds > race.left == 12.0
-    assert stop_sentence(race).startswith("The race ended with 12 s left, because the next rung takes about ")
+    assert stop_sentence(race).startswith("The last 12 s of the race were for baselines and controls")
     whole = run_race(list(MEANS), trainer(), RacePlan())
     assert whole is not None
     assert stop_sentence(whole) == ""
@@ -264,3 +273,79 @@ def test_controls_without_a_test_score_are_compared_in_the_race_and_others_not_a
     assert "on the validation part, after half of the training, 3 seeds" in sentence
     assert "was not compared with bare coordinates (coordinates), because no time was left" in sentence
     assert control_sentence([], "rope", scale) == ""
+
+
+def clocked(train, total: float):
+    """A trainer whose new trainings take time from a budget, and what remains of it."""
+    spent, done = [0.0], set()
+
+    def timed(candidates, rung: Rung):
+        scores = train(candidates, rung)
+        for name, by_seed in scores.items():
+            for seed, score in by_seed.items():
+                if (name, rung.fraction, seed) not in done:
+                    done.add((name, rung.fraction, seed))
+                    spent[0] += score.seconds
+        return scores
+
+    return timed, lambda: total - spent[0]
+
+
+@pytest.mark.parametrize("total", [70.0, 110.0, 1000.0])
+def test_time_that_is_left_goes_to_candidates_that_wait_before_further_seeds(total: float) -> None:
+    """A race of two ended with time left or with further seeds, while the best candidate waited."""
+    asked: list = []
+    train, remaining = clocked(trainer(asked=asked, seconds=3.0), total)
+    race = run_race(["none", "poor"], train, RacePlan(), remaining, ["rope", "alibi"])
+    assert race is not None
+    assert set(race.tried) == set(MEANS)
+    assert race.verdict.chosen == "rope"
+    assert not race.behind
+    first = next(at for at, (names, rung) in enumerate(asked) if "rope" in names)
+    assert all(rung.seeds <= 3 for _, rung in asked[:first]), "before more than three seeds of the others"
+    assert remaining() >= 0
+    dropped = set(race.looks[0].dropped)
+    assert not any(dropped & set(names) for names, rung in asked[1:]), "nothing is spent on dropped ones"
+
+
+def test_a_late_candidate_without_time_for_whole_trainings_is_named_behind() -> None:
+    train, remaining = clocked(trainer({**MEANS, "none": 0.78}, seconds=30.0), 415.0)
+    race = run_race(["none", "alibi"], train, RacePlan(), remaining, ["rope"])
+    assert race is not None
+    assert race.looks[-1].rung.fraction == 1.0
+    assert race.behind == ("rope",)
+    assert (race.verdict.kind, race.verdict.others[-1]) == ("undecided", "rope")
+    assert (race.verdict.seconds_more or 0) > 0
+    assert "rope" in race.tried
+    assert "rope" not in race.looks[-1].scores
+
+
+def test_a_race_without_time_for_more_leaves_the_waiting_ones_untried() -> None:
+    train, remaining = clocked(trainer(seconds=30.0), 100.0)
+    race = run_race(["none", "poor"], train, RacePlan(), remaining, ["rope"])
+    assert race is not None
+    assert race.tried == ("none", "poor")
+
+
+def test_the_first_sentence_says_what_was_not_tried_and_which_baseline_is_ahead() -> None:
+    """ "Take X" hid that most candidates were not tried, and that boosting was ahead."""
+    race = run_race(["none", "rope", "poor"], trainer(), RacePlan())
+    assert race is not None
+    scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows", CONTROLS)
+    boosting = {seed: 0.9 + 0.01 * seed for seed in range(3)}
+    gaps = baseline_gaps({"boosting": boosting, "late": {}}, race, 0.0)
+    whole = recommendation(race, scale, ["fire", "t5"], baseline_ahead(gaps, scale))
+    assert whole.startswith("Take rope, of the 3 candidates that were tried (not tried: fire and t5), but the baseline")
+    assert "boosting without an encoding is ahead by 0.1" in whole
+    assert baseline_ahead(baseline_gaps({"weak": dict.fromkeys(range(3), 0.1)}, race, 0.0), scale) == ""
+    assert recommendation(race, scale).startswith("Take rope: R2 ")
+    assert "has no score, because no time was left" in reference_sentences({"late": {}}, gaps, scale)[0]
+
+
+def test_sentences_never_have_none_alone() -> None:
+    means = {"none": 0.9, "rope": 0.5, "poor": 0.2}
+    race = run_race(list(means), trainer(means), RacePlan())
+    assert race is not None
+    scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows", CONTROLS)
+    assert recommendation(race, scale).startswith("Take no positions (none): ")
+    assert all("no positions (none) leads" in line for line in look_sentences(race.looks, scale))

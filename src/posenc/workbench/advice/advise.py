@@ -16,7 +16,7 @@ from typing import Any
 from posenc.measure.statistics import mean
 from posenc.workbench import request_checks, runner, studies
 from posenc.workbench.advice import budget as budgets
-from posenc.workbench.advice.code import load_code, runs, sklearn_code, torch_code
+from posenc.workbench.advice.code import TableColumns, load_code, runs, sklearn_code, torch_code
 from posenc.workbench.advice.controls import ControlGap, control_gaps, control_scores
 from posenc.workbench.advice.kinds import Candidate, Kind
 from posenc.workbench.advice.page import PageParts, write_advice
@@ -24,12 +24,16 @@ from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RaceP
 from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
 from posenc.workbench.advice.sentences import (
     Scale,
+    baseline_ahead,
+    baseline_gaps,
     control_sentence,
+    late_sentences,
     recommendation,
     reference_sentences,
     stop_sentence,
 )
 from posenc.workbench.advice.trainer import Deadline, StudyTrainer
+from posenc.workbench.advice.verdict import Verdict
 from posenc.workbench.executors.engines import EngineExecutor, EngineRequest
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
@@ -52,6 +56,10 @@ ENOUGH = 4
 """Candidates that start even if the budget may allow only half of their training."""
 UNTRIED = "the budget had no time for it; a larger one tries it"
 """Reason of a candidate that fits the data and was not in the race."""
+REFERENCE_SEEDS = 5
+"""Most seeds of a baseline: one for each fold of a table."""
+HEADROOM = 1.5
+"""Factor on the predicted time of those that start. Candidates that wait enter if it was too large."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -63,11 +71,13 @@ class Advice:
     """Advice on the encoding for a user's data. ``str(advice)`` is the answer in sentences.
 
     Attributes:
-        recommended: Name of the recommended candidate, such as "fourier (detail 4)".
+        recommended: Name of the recommended candidate, such as "fourier (detail 4)"; the text "none" is the control
+            without positions. None (no text) if ``kind`` is "undecided": nothing is recommended then.
+        ahead: Name of the best candidate on the validation part, recommended or not.
         kind: "best" for one candidate, "equal" for several without a difference that matters, "undecided".
-        equal_to: Candidates that are not told apart from the recommended one.
+        equal_to: Candidates without a difference from the recommended one that matters, if ``kind`` is "equal".
         sentences: The answer.
-        code: Code that uses the encoding; "" if the recommendation is no encoding.
+        code: Code that uses ``ahead``, recommended or not; its first line says which. "" if that is no encoding.
         race: The race with all scores.
         path: The page, an HTML file.
         study: Name of the study whose runs are in the store.
@@ -78,7 +88,8 @@ class Advice:
         True
     """
 
-    recommended: str
+    recommended: str | None
+    ahead: str
     kind: str
     equal_to: tuple[str, ...]
     sentences: tuple[str, ...]
@@ -167,12 +178,15 @@ def advise(
         for line in (*page_records.sentences(proposed.store, first), *trainer.study.remarks(proposed.store, first)):
             print(line)
         store = proposed.accept()
-    race = run_race(chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining)
+    waiting = [name for name in fit.candidates if name not in chosen]
+    race = run_race(
+        chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining, waiting
+    )
     if race is None:
         raise ValueError(_too_little(trainer, budget))
     deadline.release()
-    controls = control_scores(trainer, store, race, plan, fit.candidates)
     references = _references(trainer, store, race, deadline)
+    controls = control_scores(trainer, store, race, plan, fit.candidates)
     reasons = {name: candidate.control for name, candidate in trainer.candidates.items()}
     gaps = control_gaps(race, plan, reasons, controls)
     return _answered(trainer, store, race, plan, fit, references, gaps)
@@ -226,19 +240,19 @@ def _fitted(
     plan = replace(plan, fixed=fixed)
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
-    most = max(2, room, min(ENOUGH, room_of_half), begun)
+    most = max(2, int(room / HEADROOM), min(ENOUGH, room_of_half), begun)
     least = budgets.least_seconds(each, plan)
     if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(
-            f"a budget of {format_duration(budget)} is too small to train two candidates, each with "
+            f"a budget of {budgets.budget_words(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
         )
     chosen = _with_an_encoding(trainer, fit.candidates, most)
     predicted = len(chosen) * budgets.race_seconds(each, plan)
-    part = "" if predicted <= left else ", perhaps with half of the usual training"
+    part = "" if predicted <= left else ", probably with half of the usual training, after which nothing is recommended"
     print(
-        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {format_duration(budget)}{part}: about "
-        f"{format_duration(min(predicted, left))}, less if many are dropped early.",
+        f"{len(chosen)} of {count(len(fit.candidates), 'candidate')} fit into {budgets.budget_words(budget)}{part}: "
+        f"about {format_duration(min(predicted, left))}, less if many are dropped early.",
         flush=True,
     )
     return chosen, plan
@@ -293,7 +307,8 @@ def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> f
     for label in trainer.kind.references:
         trainer.candidates = {**trainer.candidates, label: Candidate(label=label)}
         if trainer.settings(store, label) is not None:
-            specs = [spec for spec in trainer.specs(store, label, Rung(1.0, 5)) if not store.finished(spec.identity)]
+            runs_of = trainer.specs(store, label, Rung(1.0, REFERENCE_SEEDS))
+            specs = [spec for spec in runs_of if not store.finished(spec.identity)]
             total += sum(trainer.study.cost.seconds(spec, store) for spec in specs)
     return SLACK * total / processes + START_SECONDS if total else 0.0
 
@@ -301,7 +316,7 @@ def _reference_seconds(trainer: StudyTrainer, store: Store, processes: int) -> f
 def _references(trainer: StudyTrainer, store: Store, race: Race, deadline: Deadline) -> dict[str, dict[int, float]]:
     """Scores of baselines on the test part, if time is left for them."""
     made: dict[str, dict[int, float]] = {}
-    seeds = race.looks[-1].rung.seeds
+    seeds = min(REFERENCE_SEEDS, race.looks[-1].rung.seeds)
     for label in trainer.kind.references:
         if trainer.settings(store, label) is None:
             continue
@@ -327,29 +342,38 @@ def _answered(
     runs_of = trainer.specs(store, verdict.chosen, last.rung)
     best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
     stored = store.read(best.identity)
-    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind))
+    controls = {name: candidate.control for name, candidate in trainer.candidates.items() if candidate.control}
+    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls)
     calls = tuple(stored.timing.get("calls", ()))
-    sentences = [recommendation(race, scale)]
-    sentences += [control_sentence(gaps, verdict.chosen, scale)]
-    sentences += [*reference_sentences(references, race, scale, plan.test_ratio), stop_sentence(race)]
+    untried = [name for name in fit.candidates if name not in race.tried]
+    apart = baseline_gaps(references, race, plan.test_ratio)
+    sentences = [recommendation(race, scale, untried, baseline_ahead(apart, scale))]
+    sentences += [control_sentence(gaps, verdict.chosen, scale), *reference_sentences(references, apart, scale)]
+    sentences += [*late_sentences(race, scale, untried), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
-        names, classes = _columns(store, best.settings)
-        table_code = sklearn_code(best.settings, calls, names, classes)
+        table_code = sklearn_code(best.settings, calls, _columns(store, best.settings))
     else:
         table_code = ""
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity),
-        left_out={**fit.left_out, **{name: UNTRIED for name in fit.candidates if name not in race.looks[0].scores}},
+        left_out={**fit.left_out, **dict.fromkeys(untried, UNTRIED)},
         references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))
     return Advice(
-        recommended=verdict.chosen, kind=verdict.kind, equal_to=verdict.others, sentences=parts.sentences,
-        code=table_code or code, race=race, path=path, study=kind.study,
+        recommended=None if verdict.kind == "undecided" else verdict.chosen, ahead=verdict.chosen, kind=verdict.kind,
+        equal_to=verdict.others if verdict.kind == "equal" else (), sentences=parts.sentences,
+        code=_named_code(table_code or code, verdict), race=race, path=path, study=kind.study,
     )  # fmt: skip
+
+
+def _named_code(code: str, verdict: Verdict) -> str:
+    """Code with a first line that says which candidate it is of, and whether this one is recommended."""
+    state = "nothing is recommended yet, it is ahead" if verdict.kind == "undecided" else "recommended"
+    return f"# {verdict.chosen}: {state}\n{code}" if code else ""
 
 
 def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:
@@ -362,7 +386,10 @@ def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:
     return f"{items['test']:,} held-out {items['unit']} of each seed"
 
 
-def _columns(store: Store, settings: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
-    """Columns of the coordinates of a table of a run, and True if its target has classes."""
+def _columns(store: Store, settings: Mapping[str, Any]) -> TableColumns:
+    """Columns of the table of a run by their use."""
     table = load_table(store.root, settings["data"]["table"])
-    return table.names, bool(table.classes)
+    times = (table.options["time"],) if len(table.times) else ()
+    texts = tuple(name for name, _ in table.categories)
+    target = str(table.options.get("target", ""))
+    return TableColumns(table.names, (*table.numeric_names, *times), texts, target, bool(table.classes))

@@ -35,6 +35,21 @@ def budget_seconds(text: str) -> float:
     return seconds
 
 
+def budget_words(seconds: float) -> str:
+    """A budget in words without rounding: "90 s", "2 min", "2 min 30 s".
+
+    Args:
+        seconds: The budget.
+
+    Returns:
+        The words.
+    """
+    minutes, rest = divmod(seconds, 60)
+    if minutes < 2 and rest:
+        return f"{seconds:g} s"
+    return f"{minutes:g} min" + (f" {rest:g} s" if rest else "")
+
+
 def reserve(budget: float) -> float:
     """Part of a budget that is left for the answer and its page, in seconds."""
     return min(PAGE_SECONDS, budget / 10)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from posenc.lookup import scheme_text
 from posenc.workbench.tasks.places import MIXED
@@ -87,9 +87,10 @@ def _places(settings: Mapping[str, Any], dim: int) -> str:
     if spans:
         middles, halves = zip(*spans, strict=True)
         code += (
-            f"further = torch.tensor([{list(middles)}])  # the further axes of each row, in the order of the columns\n"
-            f"further = (further - torch.tensor({list(middles)})) / torch.tensor({list(halves)})\n"
-            "pos = Positions(torch.cat([pos.coords, further], 1))\n"
+            "# The further axes of each row, in the order of the columns:\n"
+            f"further = torch.tensor([{list(middles)}], dtype=torch.float64)\n"
+            f"further = (further - torch.tensor({list(middles)}, dtype=torch.float64)) / torch.tensor({list(halves)})\n"
+            "pos = Positions(torch.cat([pos.coords, further.float()], 1))\n"
         )
     return code + EMBEDDING.format(dim=dim)
 
@@ -110,7 +111,7 @@ def _view(settings: Mapping[str, Any], view: str) -> str:
             pos = Positions(vectors.float())
             """)
     if not sphere:
-        return f"{example}pos = Positions(((table - torch.tensor({middle})) / {half}).float())\n"
+        return f"{example}pos = Positions(((table - torch.tensor({middle}, dtype=torch.float64)) / {half}).float())\n"
     return example + (
         f"apart = table - torch.tensor({middle}, dtype=torch.float64)\n"
         "apart[:, 0] = (apart[:, 0] + 180) % 360 - 180  # across the meridian of 180 degrees too\n"
@@ -119,60 +120,86 @@ def _view(settings: Mapping[str, Any], view: str) -> str:
     )
 
 
-def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], names: tuple[str, ...], classes: bool) -> str:
-    """Code in scikit-learn that predicts the target of a table with the chosen encoding.
+class TableColumns(NamedTuple):
+    """Columns of a table that a race has read, by their use.
+
+    Attributes:
+        coordinates: Columns of the coordinates.
+        numbers: Columns of numbers and dates.
+        texts: Columns of categories.
+        target: Column to predict.
+        classes: True if the target has classes.
+    """
+
+    coordinates: tuple[str, ...]
+    numbers: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    target: str = ""
+    classes: bool = False
+
+
+NUMBERS = """\
+def numbers(columns):
+    seconds = lambda column: (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    return columns.apply(lambda column: column if column.dtype.kind in "biuf" else seconds(column))
+
+
+"""
+
+
+def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], columns: TableColumns) -> str:
+    """Code in scikit-learn that predicts the target of a data frame with the chosen encoding, with all its columns.
 
     Args:
         settings: Settings of the run.
         calls: Calls of its encodings.
-        names: Columns of the coordinates.
-        classes: True if the target has classes.
+        columns: Columns that the race has read.
 
     Returns:
         The code, which defines ``model``; "" without an encoding, for unit vectors and for further axes.
     """
-    if not calls or settings["row"]["view"] not in ("region", "lonlat"):
+    view = settings["row"]["view"]
+    if not calls or view not in ("region", "lonlat"):
         return ""
-    region, call = settings["data"]["region"], calls[0]
-    estimator = "NetworkClassifier" if classes else "NetworkRegressor"
-    columns = ", ".join(map(repr, names))
-    if settings["row"]["view"] == "lonlat":
-        return (
-            f"from posenc.adapt.sklearn import {estimator}, PositionEncoder\n\n"
-            f"scheme = {call!r}\n"
-            f'encoder = PositionEncoder(scheme, columns=[{columns}], kind="sphere")\n'
-            f"model = {estimator}(encoder)  # model.fit(table, target)\n"
-            "# Other columns are passed on.\n"
-        )
-    middle, half = region["middle"], region["half"]
-    lines = [
-        "import numpy as np",
-        "from sklearn.compose import ColumnTransformer",
-        "from sklearn.pipeline import make_pipeline",
-        "from sklearn.preprocessing import FunctionTransformer",
-        f"from posenc.adapt.sklearn import {estimator}, PositionEncoder",
-        "",
-        "",
-        "def region(places):",
-        f"    apart = np.asarray(places) - {middle}",
-    ]
+    estimator = "NetworkClassifier" if columns.classes else "NetworkRegressor"
+    code, place = "", "'passthrough'"
+    if view == "region":
+        code, place = _region_code(settings["data"]["region"]), "FunctionTransformer(region)"
+    code += NUMBERS if columns.numbers else ""
+    steps = [f"    ('place', {place}, {list(columns.coordinates)}),"]
+    if columns.numbers:
+        filled = "make_pipeline(FunctionTransformer(numbers), SimpleImputer(add_indicator=True))"
+        steps.append(f"    ('numbers', {filled}, {list(columns.numbers)}),")
+    if columns.texts:
+        levels = "OneHotEncoder(handle_unknown='ignore', max_categories=31, sparse_output=False)"
+        steps.append(f"    ('texts', {levels}, {list(columns.texts)}),")
+    kind = 'kind="sphere"' if view == "lonlat" else 'kind="planar", unit=1.0'
+    needed = [*columns.coordinates, *([columns.target] if columns.target else [])]
+    return (
+        "import numpy as np\nimport pandas as pd\nfrom sklearn.compose import ColumnTransformer\n"
+        "from sklearn.impute import SimpleImputer\nfrom sklearn.pipeline import make_pipeline\n"
+        "from sklearn.preprocessing import FunctionTransformer, OneHotEncoder\n"
+        f"from posenc.adapt.sklearn import {estimator}, PositionEncoder\n\n\n"
+        f"{code}flat = ColumnTransformer([\n" + "\n".join(steps) + "\n])\n"
+        f"scheme = {calls[0]!r}\n"
+        f"encoder = PositionEncoder(scheme, columns={list(range(len(columns.coordinates)))}, {kind})\n"
+        f"model = make_pipeline(flat, {estimator}(encoder))\n"
+        f"# table = table.dropna(subset={needed})\n"
+        f"# model.fit(table, table[{columns.target!r}])\n"
+    )
+
+
+def _region_code(region: Mapping[str, Any]) -> str:
+    """Code of the function ``region``, which maps coordinates as the study does."""
+    middle, lines = region["middle"], ""
     if region["geometry"] == "sphere":
-        lines += [
-            "    apart[:, 0] = (apart[:, 0] + 180) % 360 - 180",
-            f"    apart[:, 0] *= np.cos(np.deg2rad({middle[1]}))",
-        ]
-    axes = list(range(len(names)))
-    lines += [
-        f"    return apart / {half}",
-        "",
-        "",
-        f"steps = [('region', FunctionTransformer(region), [{columns}])]",
-        "flat = ColumnTransformer(steps, remainder='passthrough')",
-        f"scheme = {call!r}",
-        f'encoder = PositionEncoder(scheme, columns={axes}, kind="planar", unit=1.0)',
-        f"model = make_pipeline(flat, {estimator}(encoder))  # model.fit(table, target)",
-    ]
-    return "\n".join(lines) + "\n"
+        lines = (
+            f"    apart[:, 0] = (apart[:, 0] + 180) % 360 - 180\n    apart[:, 0] *= np.cos(np.deg2rad({middle[1]}))\n"
+        )
+    return (
+        f"def region(places):\n    apart = np.asarray(places, float) - {middle}\n{lines}"
+        f"    return apart / {region['half']}\n\n\n"
+    )
 
 
 def runs(code: str) -> bool:

@@ -10,6 +10,7 @@ from posenc.workbench.advice.kinds import BARE
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race, RacePlan, Score
 from posenc.workbench.advice.trainer import StudyTrainer
+from posenc.workbench.advice.verdict import FEWEST_SEEDS
 from posenc.workbench.storage.store import Store
 
 LEVEL = 0.95
@@ -35,7 +36,7 @@ class ControlGap(NamedTuple):
 def control_scores(
     trainer: StudyTrainer, store: Store, race: Race, plan: RacePlan, candidates: Sequence[str]
 ) -> dict[str, dict[int, float]]:
-    """Scores of the controls on the test part. Controls that were dropped are trained while time is left.
+    """Scores of the controls on the test part. Controls that were dropped are trained while time is left, on few seeds.
 
     Args:
         trainer: Trainer of the race.
@@ -54,8 +55,9 @@ def control_scores(
     for name in controls:
         seeds = plan.testing(last.scores[chosen])
         specs = [spec for spec in trainer.specs(store, name, last.rung) if spec.seed in seeds]
+        lacking = [spec for spec in specs[:FEWEST_SEEDS] if not store.finished(spec.identity)]
         if trainer.deadline is None or trainer.deadline.remaining() > 0:
-            trainer.execute(store, [spec for spec in specs if not store.finished(spec.identity)])
+            trainer.execute(store, lacking)
         done = [spec for spec in specs if store.finished(spec.identity)]
         made[name] = {spec.seed: trainer.score(store.read(spec.identity)).test for spec in done}
     return made

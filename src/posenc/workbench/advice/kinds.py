@@ -135,9 +135,10 @@ KINDS: tuple[Kind, ...] = (
             _control("coordinates", BARE),
             _control("none", NO_POSITIONS),
             *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES),
-            *_with("detail", 16, "fourier"),  # the finest detail is often best between known places
+            *_with("detail", 2, "fourier"),  # the first ones span coarse to fine: a smooth target needs a coarse one,
+            *_with("detail", 16, "fourier"),  # and between known places the finest is often best
             *_plain("positional", "hash", "sphere-dfs"),
-            *_with("detail", 2, "fourier", "sphere-c-plus"),
+            *_with("detail", 2, "sphere-c-plus"),
             *_with("detail", 16, "hash"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
             *_with("detail", 4, "fourier", "hash"),

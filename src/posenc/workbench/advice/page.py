@@ -87,13 +87,22 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
         lead=f"Encodings were compared on {kind.noun} within a time. {_dropped(parts.race)} The last comparison is on "
         "data that no choice has seen.",
         panels=panels,
-        footer=f"posenc advise. The runs are in {parts.store.root.name}; posenc results lists them.",
+        footer=f"{_command(parts)}. The runs are in {parts.store.root.name}; posenc results lists them.",
     )
+
+
+def _command(parts: PageParts) -> str:
+    """Command that makes this advice again."""
+    record = page_records.own(parts.store, [parts.spec])
+    source = page_records.source_in_command(parts.store, record) if record else "PATH"
+    words = ["posenc advise", source, *page_records.reading_flags(record)]
+    words += ["--question", parts.trainer.question] if parts.trainer.question else []
+    return " ".join([*words, "--out", page_records.path_in_command(parts.store.root)])
 
 
 def _dropped(race: Race) -> str:
     dropped = sum(len(look.dropped) for look in race.looks)
-    return f"{dropped} of {len(race.looks[0].scores)} were shown to be worse and dropped early."
+    return f"{dropped} of {len(race.tried)} were shown to be worse and dropped."
 
 
 def _recommendation(parts: PageParts) -> Panel:
@@ -115,7 +124,8 @@ def _race(parts: PageParts) -> Panel:
         Figure(
             svg=_plot(look, number_, scale, (low - margin, high + margin)),
             title=rung_words(look).capitalize(),
-            alt=f"Scores of {len(look.scores)} candidates on the validation part. Dropped: {', '.join(look.dropped)}.",
+            alt=f"Scores of {len(look.scores)} candidates on the validation part. "
+            f"Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
         )
         for number_, look in enumerate(race.looks)
     )
@@ -181,12 +191,12 @@ def _test(parts: PageParts) -> Panel:
     hold = "The intervals hold together (95%, Bonferroni)"
     if verdict.kind == "best":
         level = percent(verdict.gaps[verdict.next].level)
-        hold = f"{verdict.chosen} is named alone because each interval of {level} lies above 0"
+        hold = f"{scale.name(verdict.chosen)} is named alone because each interval of {level} lies above 0"
     note = (
         f"{verdict.seeds} seeds. {hold}; with the variance of Nadeau and Bengio (2003) where each seed has another "
         f"split. Differences up to {MARGIN:.0%} of the distance from the worst candidate count as small."
     )
-    columns = ("candidate", f"{scale.metric.name}", f"{verdict.chosen} is better by", "result")
+    columns = ("candidate", f"{scale.metric.name}", f"{scale.name(verdict.chosen)} is better by", "result")
     table = Table("Scores on the test part", columns, tuple(rows), note)
     return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
 
@@ -216,7 +226,10 @@ def _costs(parts: PageParts) -> Panel:
                 (name, "–" if size is None else f"{size:,.0f}", f"{seconds / look.rung.fraction:.1f}", f"{memory:.0f}")
             )
     columns = ("candidate", "parameters", "time of a whole training (s, one core)", "memory (MiB, estimated)")
-    note = "The time of a candidate that was dropped early is twice that of its half training."
+    note = (
+        "The time of a candidate that was dropped early is twice that of its half training. It is the training of one "
+        "seed alone. The race also counts the start of processes and the reading of data."
+    )
     return Panel("Costs", (Table("Costs of the candidates", columns, tuple(rows), note),))
 
 
@@ -224,26 +237,26 @@ def _code(parts: PageParts) -> Panel:
     blocks: list[Block] = []
     for title, code in (
         ("In plain PyTorch:", parts.code),
-        ("In scikit-learn, for a data frame with columns of numbers:", parts.table_code),
+        ("In scikit-learn, for a pandas data frame of your table:", parts.table_code),
         ("The trained model of the race:", parts.load_code),
     ):
         if code:
             blocks += [Text((title,)), Preformatted(code)]
-    whose = f"For {parts.race.verdict.chosen}, the best on the validation part."
+    whose = f"For {parts.scale.name(parts.race.verdict.chosen)}, the best on the validation part."
     return Panel("Code", (Text((whose,)), *blocks))
 
 
 def _candidates(parts: PageParts) -> Panel:
     """Candidates with their reasons and claims, and those that were left out."""
     rows = []
-    for name in parts.race.looks[0].scores:
+    for name in parts.race.tried:
         candidate = parts.trainer.candidates[name]
         role = f"control: {candidate.control}" if candidate.control else "encoding"
         settings = parts.trainer.settings(parts.store, name) or {}
         rows.append((name, role, *_claims(settings)))
     rows += [(name, "left out", reason, "", "") for name, reason in parts.left_out.items()]
     columns = ("candidate", "role", "scheme", "a shift of all positions changes", "trained parameters")
-    note = "Claims are measured by posenc check. If a shift changes nothing, logits depend on differences of positions."
+    note = "Claims are measured by posenc check. If a shift changes nothing, attention depends on differences of positions alone."
     return Panel("Candidates", (Table("Candidates and their claims", columns, tuple(rows), note, prose=True),))
 
 

@@ -3,8 +3,11 @@
 A rung is a share of the training and a number of seeds. After each rung the candidates are compared on the validation
 part, paired by seed. A candidate is dropped if two things hold. The interval of its difference from the leader lies
 below 0, at a level that is corrected for all rungs and all candidates. And the difference still has this sign after it
-is extended by its last change: 2 d(B) - d(B/2), where d(B/2) is the difference after half of the training. Two
-candidates always stay, because the last comparison is on the test part, which no choice has seen.
+is extended by its last change: 2 d(B) - d(B/2), where d(B) is the difference now, and d(B/2) the difference after half
+of the training. Two candidates always stay, because the last comparison is on the test part, which no choice has seen.
+
+Candidates may wait, because the time seemed too short for all. After each rung those that the time allows are trained
+as in the first rung, before further seeds of the others. Those that are not shown to be worse there catch up.
 
 The race trains nothing itself. It calls a function that returns scores, so that a benchmark can replay stored scores.
 
@@ -30,6 +33,8 @@ LEAST_FRACTION = 0.5
 """Share of the usual training before which nothing is dropped: encodings overtake each other."""
 MORE_SEEDS = (5, 10, 20)
 """Numbers of seeds to which a rung is extended if the time does not suffice for longer trainings."""
+LATE_LOOKS = 3
+"""Number of times that waiting candidates may enter a race. Intervals are corrected for them."""
 SAFETY, START_SECONDS = 1.15, 5.0
 """Factor on the predicted time of a rung, and the time in which its worker processes start."""
 
@@ -92,6 +97,7 @@ class RacePlan:
         fresh: True if the data have no held-out part. The seeds of the first rung then choose, and the others test.
         processes: Runs at the same time.
         fixed: Time of a run beside its training, in times of a whole training.
+        late_looks: Number of times that further candidates may enter; ``run_race`` sets it.
     """
 
     rungs: Sequence[Rung] = (*FIRST_RUNGS, *(Rung(1.0, seeds) for seeds in (5, 10, 20, 30)))
@@ -101,6 +107,7 @@ class RacePlan:
     fresh: bool = False
     processes: int = 1
     fixed: float = 0.0
+    late_looks: int = 0
 
     def length(self, fraction: float) -> float:
         """Time of a run with a share of the training, in times of a whole training."""
@@ -158,18 +165,28 @@ class Look:
         """Mean score of each candidate on the validation part."""
         return {name: mean([each.validation for each in seeds.values()]) for name, seeds in self.scores.items()}
 
+    def kept(self) -> list[str]:
+        """Candidates that were not dropped."""
+        return [name for name in self.scores if name not in self.dropped]
+
+    def seconds(self, name: str) -> float:
+        """Mean duration of a run of a candidate."""
+        return mean([score.seconds for score in self.scores[name].values()])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
     """A finished race.
 
     Attributes:
-        looks: Comparisons in their order; the candidates of the first one are all.
+        looks: Comparisons, those with short trainings first. The answer is from the last one.
         survivors: Candidates of the last comparison.
         verdict: The answer, from the test part.
         stopped: Reason for the end: "time", or "" after the last rung.
         next_seconds: Predicted time of the rung for which no time was left; 0 without one.
         left: Time that was left then.
+        behind: Candidates that entered late and were not shown to be worse, without time for the training of the last
+            comparison.
     """
 
     looks: Sequence[Look]
@@ -178,10 +195,20 @@ class Race:
     stopped: str = ""
     next_seconds: float = 0.0
     left: float = 0.0
+    behind: tuple[str, ...] = ()
+
+    @property
+    def tried(self) -> tuple[str, ...]:
+        """Candidates that were compared with others at least once, in the order of their first comparison."""
+        return tuple(dict.fromkeys(name for look in self.looks for name in look.scores))
 
 
 def run_race(
-    candidates: Sequence[str], train: Trainer, plan: RacePlan, remaining: Callable[[], float] = lambda: math.inf
+    candidates: Sequence[str],
+    train: Trainer,
+    plan: RacePlan,
+    remaining: Callable[[], float] = lambda: math.inf,
+    waiting: Sequence[str] = (),
 ) -> Race | None:
     """Run a race.
 
@@ -190,11 +217,14 @@ def run_race(
         train: Trains candidates.
         plan: Rungs and levels.
         remaining: Returns the seconds that remain for training.
+        waiting: Further candidates, which enter as far as the time allows.
 
     Returns:
         The race; None if the time did not suffice for two seeds of the first rung.
     """
     looks: list[Look] = []
+    plan = replace(plan, late_looks=LATE_LOOKS if waiting else 0)
+    late = _Late(train, plan, remaining, list(waiting))
     racing, rung, stopped, next_seconds, left = list(candidates), plan.rungs[0], "", 0.0, 0.0
     while True:
         scores = train(racing, rung)
@@ -203,11 +233,12 @@ def run_race(
             stopped = "time"
             break
         looks.append(look)
-        racing = [name for name in racing if name not in look.dropped]
         if look.rung.seeds < rung.seeds:
             stopped = "time"
             break
-        left = remaining()
+        late.enter(looks)
+        look, left = looks[-1], remaining()
+        racing = look.kept()
         following = _next_rung(look, racing, plan, left)
         if following is None:
             wanted = _wanted(look, racing, plan)
@@ -217,15 +248,104 @@ def run_race(
         rung = following
     if not looks:
         return None
-    survivors = [name for name in looks[-1].scores if name not in looks[-1].dropped]
+    survivors = looks[-1].kept()
+    verdict = late.left_open(_verdict(looks, survivors, plan), looks[-1])
     return Race(
-        looks=looks, survivors=survivors, verdict=_verdict(looks, survivors, plan), stopped=stopped,
-        next_seconds=next_seconds, left=left,
+        looks=looks, survivors=survivors, verdict=verdict, stopped=stopped,
+        next_seconds=next_seconds, left=left, behind=tuple(late.behind),
     )  # fmt: skip
 
 
-def _compared(racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan) -> Look | None:
-    """Compare candidates after a rung; None if they share fewer than two seeds."""
+class _Late:
+    """Candidates that enter a race late.
+
+    Attributes:
+        waiting: Candidates that have not been trained.
+        behind: Candidates that were not shown to be worse in the first rung, without time for the present one.
+        looks_left: Number of times that candidates may still enter.
+    """
+
+    def __init__(self, train: Trainer, plan: RacePlan, remaining: Callable[[], float], waiting: list[str]) -> None:
+        self.train, self.plan, self.remaining = train, plan, remaining
+        self.waiting, self.behind, self.looks_left = waiting, list[str](), plan.late_looks
+
+    def enter(self, looks: list[Look]) -> None:
+        """Compare waiting candidates with those of the last look, as often as the time allows; adds their looks."""
+        while self.waiting and self.looks_left:
+            names = self._affordable(looks[-1])
+            if not names:
+                return
+            self.looks_left -= 1
+            self._enter(looks, names)
+
+    def _enter(self, looks: list[Look], names: list[str]) -> None:
+        present, first = looks[-1], self.plan.rungs[0]
+        racing = present.kept()
+        scores = self.train([*racing, *names], first)
+        trained = [name for name in names if len(scores.get(name, {})) == first.seeds]
+        whole = all(len(scores.get(name, {})) == first.seeds for name in racing)
+        self.waiting = [name for name in self.waiting if name not in trained]
+        if not trained or not whole:
+            self.looks_left = 0
+            return
+        # Later trainings know more of the others than this rung does, so it drops only those that enter.
+        droppable = None if present.rung == first else trained
+        early = _compared([*racing, *trained], scores, first, self.plan, droppable)
+        assert early is not None, "all have the seeds of the first rung"
+        if present.rung == first:
+            looks.append(early)
+            return
+        looks.insert(next(at for at, look in enumerate(looks) if look.rung > first), early)
+        kept = [name for name in trained if name not in early.dropped]
+        if kept and self._seconds(early, kept, present.rung) <= self.remaining():
+            scores = self.train([*racing, *kept], present.rung)
+            joined = [name for name in kept if len(scores.get(name, {})) >= present.rung.seeds]
+            look = _compared([*racing, *joined], scores, present.rung, self.plan) if joined else None
+            if look is not None and look.rung == present.rung:
+                looks.append(look)
+                kept = [name for name in kept if name not in joined]
+        self.behind += kept
+
+    def left_open(self, verdict: Verdict, look: Look) -> Verdict:
+        """The answer, which is not decided as long as candidates are behind."""
+        if not self.behind:
+            return verdict
+        more = max(verdict.seconds_more or 0.0, self._seconds(look, [look.leader] * len(self.behind), look.rung))
+        others = (*verdict.others, *self.behind)
+        return replace(verdict, kind="undecided", others=others, seconds_more=more)
+
+    def _affordable(self, look: Look) -> list[str]:
+        """Waiting candidates that the time allows, with what an answer needs of the others."""
+        left, first = self.remaining(), self.plan.rungs[0]
+        racing, follow = look.kept(), look.rung.fraction < 1 or self.plan.fresh
+        wanted = _wanted(look, racing, self.plan)[:1] if follow else []
+        needed = wanted if wanted and _seconds(look, racing, wanted[0], self.plan) <= left else []
+
+        def seconds(number: int, goes_on: bool) -> float:
+            names = [racing[at % len(racing)] for at in range(number)]  # they cost as much as the others
+            total = self._seconds(look, names, first)
+            if goes_on and look.rung != first:
+                total += self._seconds(look, names, look.rung)
+            return total + sum(_seconds(look, [*racing, *names * goes_on], rung, self.plan) for rung in needed)
+
+        number = len(self.waiting)
+        fitting = (n for goes_on in (True, False) for n in range(number, 0, -1) if seconds(n, goes_on) <= left)
+        if look.rung == first and needed:  # what enters here is part of the next rung
+            fitting = (n for n in range(number, 0, -1) if seconds(n, True) <= left)
+        return self.waiting[: next(fitting, 0)]
+
+    def _seconds(self, look: Look, names: Sequence[str], rung: Rung) -> float:
+        """Predicted duration of a rung of new candidates."""
+        factor = self.plan.length(rung.fraction) / self.plan.length(look.rung.fraction)
+        total = sum(factor * rung.seeds * look.seconds(name) for name in names)
+        runs = min(self.plan.processes, rung.seeds * len(names))
+        return START_SECONDS + SAFETY * max(total / runs, factor * max(map(look.seconds, names)))
+
+
+def _compared(
+    racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan, droppable: Sequence[str] | None = None
+) -> Look | None:
+    """Compare candidates after a rung; None if they share fewer than two seeds. All may be dropped by default."""
     held = {name: scores.get(name, {}) for name in racing}
     seeds = common_seeds({name: dict.fromkeys(by_seed, 0.0) for name, by_seed in held.items()})
     if len(seeds) < 2:
@@ -234,9 +354,10 @@ def _compared(racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan)
     chosen_by = [seed for seed in seeds if seed < plan.choosing_seeds]
     validation = {name: {seed: each[seed].validation for seed in chosen_by} for name, each in shared.items()}
     leader = max(racing, key=lambda name: mean(list(validation[name].values())))
-    compared = len(plan.rungs) * max(1, len(racing) - 1)
+    compared = (len(plan.rungs) + 2 * plan.late_looks) * max(1, len(racing) - 1)
     gaps = paired_gaps(validation, leader, ratio=plan.validation_ratio, level=1 - (1 - plan.level) / compared)
     worse = [name for name, gap in gaps.items() if gap.below(0) and _stays_worse(shared, name, leader, gap.mean)]
+    worse = [name for name in worse if droppable is None or name in droppable]
     worse.sort(key=lambda name: gaps[name].mean)
     early = rung.fraction < LEAST_FRACTION
     most = 0 if early or (plan.fresh and len(seeds) > plan.choosing_seeds) else len(racing) - FEWEST
@@ -286,7 +407,7 @@ def _seconds(look: Look, racing: Sequence[str], rung: Rung, plan: RacePlan) -> f
     seeds = rung.seeds if factor > 1 else rung.seeds - look.rung.seeds
     if plan.fresh:
         seeds += plan.rungs[-1].seeds - rung.seeds
-    each = [mean([score.seconds for score in look.scores[name].values()]) for name in racing]
+    each = [look.seconds(name) for name in racing]
     total = factor * seeds * sum(each)
     return START_SECONDS + SAFETY * max(total / min(plan.processes, seeds * len(racing)), factor * max(each))
 

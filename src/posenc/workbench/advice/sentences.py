@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.advice.controls import ControlGap
-from posenc.workbench.advice.kinds import Metric
+from posenc.workbench.advice.kinds import NO_POSITIONS, Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
 from posenc.workbench.advice.verdict import NAMING_ERROR
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
+NONE = "none"
 MOST_NAMES, LEAST_LEFT = 6, 10.0
 """Names that a sentence lists; seconds that have to be left for a sentence on them."""
 
@@ -25,10 +27,21 @@ class Scale(NamedTuple):
     Attributes:
         metric: The score.
         held_out: Phrase for the items that it was measured on, such as "held-out rows".
+        controls: Control to its reason.
     """
 
     metric: Metric
     held_out: str
+    controls: Mapping[str, str] = MappingProxyType({})
+
+    def name(self, candidate: str) -> str:
+        """Name of a candidate in a sentence, in which "none" alone would read as no candidate."""
+        return f"{self.controls.get(candidate, NO_POSITIONS)} ({candidate})" if candidate == NONE else candidate
+
+    def names(self, candidates: Sequence[str]) -> str:
+        """Names for a sentence; of many the first ones, and the number of the others."""
+        words = [self.name(each) for each in candidates]
+        return _listed(words)
 
     @property
     def digits(self) -> int:
@@ -45,51 +58,82 @@ class Scale(NamedTuple):
         return f"{number(gap.mean, self.digits)}{reach}{self.metric.unit}"
 
 
-def recommendation(race: Race, scale: Scale) -> str:
-    """The first sentence of the advice.
+def recommendation(race: Race, scale: Scale, untried: Sequence[str] = (), ahead: str = "") -> str:
+    """The first sentence of the advice, with what it leaves open.
 
     Args:
         race: The race.
         scale: Its score.
+        untried: Candidates that fit the data and were not tried.
+        ahead: Phrase on a baseline that is ahead of the chosen candidate (``baseline_ahead``); "" without one.
 
     Returns:
         One sentence or two.
     """
     verdict = race.verdict
+    chosen, first = scale.name(verdict.chosen), race.verdict.above[:1]
+    scope = "".join(filter(None, (_scope(race, scale, untried), ahead)))
     if verdict.kind == "best":
         name, gap = verdict.next, verdict.gaps[verdict.next]
         return (
-            f"Take {verdict.chosen}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
-            f"{scale.held_out}, better than the next, {name}, by {scale.gap(gap)} (interval of {percent(gap.level)}; "
-            f"of two equal candidates one would be named in at most one of {round(1 / NAMING_ERROR)} such races)."
+            f"Take {chosen}{scope}: {scale.metric.name} {scale.value(verdict.means[verdict.chosen])} on "
+            f"{scale.held_out}, better than the next, {scale.name(name)}, by {scale.gap(gap)} (interval of "
+            f"{percent(gap.level)}; of two equal candidates one would be named in at most one of "
+            f"{round(1 / NAMING_ERROR)} such races)."
         )
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
-            f"This budget allowed {part:.0%} of the usual training, after which {verdict.chosen} is the best on the "
-            f"validation part. Encodings often overtake each other later, so nothing is recommended yet: "
-            f"{_more(race)}"
+            f"Nothing is recommended yet{scope}: this budget allowed {part:.0%} of the usual training, and encodings "
+            f"often overtake each other later. {chosen} is the best on the validation part so far; {_more(race)}"
         )
-    if verdict.above:
-        better = verdict.above[0]
-        gap = verdict.gaps[better]
+    if first:
         return (
-            f"Nothing is recommended yet: {verdict.chosen} was the best on the validation part, but on "
-            f"{scale.held_out} {better} is better, by {scale.gap(negated(gap))}. {_more(race).capitalize()}"
+            f"Nothing is recommended yet{scope}: {chosen} was the best on the validation part, but on "
+            f"{scale.held_out} {scale.name(first[0])} is better, by {scale.gap(negated(verdict.gaps[first[0]]))}. "
+            f"{_more(race).capitalize()}"
         )
-    names = (verdict.chosen, *verdict.others)
-    listed = _listed(names)
+    listed = scale.names((verdict.chosen, *verdict.others))
     if verdict.kind == "equal":
         return (
-            f"Take any of {listed}: no difference in {scale.metric.name} larger than "
+            f"Take any of {listed}{scope}: no difference in {scale.metric.name} larger than "
             f"{number(verdict.largest, scale.digits)}{scale.metric.unit} was found on {scale.held_out}. "
-            f"{verdict.chosen} was the best on the validation part."
+            f"{chosen} was the best on the validation part."
         )
     largest = f"{number(verdict.largest, scale.digits)}{scale.metric.unit}"
     possible = f": differences up to {largest} are possible" if math.isfinite(verdict.largest) else ""
     return (
-        f"This budget cannot tell {listed} apart{possible}. {verdict.chosen} was the best on the validation part; "
+        f"This budget cannot tell {listed} apart{scope}{possible}. {chosen} was the best on the validation part; "
         f"{_more(race)}"
     )
+
+
+def _scope(race: Race, scale: Scale, untried: Sequence[str]) -> str:
+    """Phrase on the candidates that were tried, if others fit the data too."""
+    if not untried:
+        return ""
+    return f", of the {len(race.tried)} candidates that were tried (not tried: {scale.names(untried)})"
+
+
+def late_sentences(race: Race, scale: Scale, untried: Sequence[str]) -> list[str]:
+    """Sentences on candidates without an answer: those of half of the training alone, and those that were not tried.
+
+    Args:
+        race: The race.
+        scale: Its score.
+        untried: Candidates that fit the data and were not tried.
+
+    Returns:
+        The sentences.
+    """
+    made = []
+    if race.behind:
+        made.append(
+            f"With half of the training {join_words([*map(scale.name, race.behind)])} "
+            f"{'was' if len(race.behind) == 1 else 'were'} not shown to be worse, and no time was left for more."
+        )
+    if len(untried) > MOST_NAMES:
+        made.append(f"Not tried: {', '.join(map(scale.name, untried))}. A larger budget tries them.")
+    return made
 
 
 def percent(share: float) -> str:
@@ -125,8 +169,8 @@ def stop_sentence(race: Race) -> str:
     if not race.next_seconds or race.left < LEAST_LEFT:
         return ""
     return (
-        f"The race ended with {format_duration(race.left)} left, because the next rung takes about "
-        f"{format_duration(race.next_seconds)}."
+        f"The last {format_duration(race.left)} of the race were for baselines and controls, because its next "
+        f"comparison takes about {format_duration(race.next_seconds)} of the clock at the speed of this race."
     )
 
 
@@ -145,7 +189,7 @@ def control_sentence(gaps: Sequence[ControlGap], chosen: str, scale: Scale) -> s
     if not phrases:
         return ""
     level = "95% intervals that hold together" if len(phrases) > 1 else "a 95% interval"
-    return f"{chosen} {'; it '.join(phrases)} ({scale.metric.name} on {scale.held_out}; {level})."
+    return f"{scale.name(chosen)} {'; it '.join(phrases)} ({scale.metric.name} on {scale.held_out}; {level})."
 
 
 def _against(each: ControlGap, scale: Scale) -> str:
@@ -161,28 +205,62 @@ def _against(each: ControlGap, scale: Scale) -> str:
     return f"is not told apart from {control}, difference {size}{where}"
 
 
+def baseline_gaps(references: Mapping[str, Mapping[int, float]], race: Race, ratio: float) -> dict[str, Estimate]:
+    """Differences of baselines from the chosen candidate on the test part.
+
+    Args:
+        references: Baseline -> seed -> score on the test part.
+        race: The race.
+        ratio: Test items over training items.
+
+    Returns:
+        Baseline to its difference, positive if it is better; without those that have less than two seeds.
+    """
+    chosen, last = race.verdict.chosen, race.looks[-1].scores
+    mine = {seed: score.test for seed, score in last[chosen].items()}
+    made = {}
+    for name, values in references.items():
+        shared = {seed: mine[seed] for seed in mine if seed in values}
+        if len(shared) >= 2:
+            made[name] = paired_gaps({chosen: shared, name: values}, chosen, ratio=ratio, level=0.95)[name]
+    return made
+
+
+def baseline_ahead(gaps: Mapping[str, Estimate], scale: Scale) -> str:
+    """Phrase on the baseline that is farthest ahead of the chosen candidate; "" if none is.
+
+    Args:
+        gaps: As ``baseline_gaps`` returns them.
+        scale: The score of the race.
+
+    Returns:
+        The phrase, which follows the name of the candidate.
+    """
+    name = max(gaps, key=lambda each: gaps[each].mean, default="")
+    if not name or gaps[name].mean <= 0:
+        return ""
+    shown = "" if gaps[name].above(0) else ", which these few splits do not show to be more than chance"
+    return f", but the baseline {name} without an encoding is ahead by {scale.gap(gaps[name])}{shown}"
+
+
 def reference_sentences(
-    references: Mapping[str, Mapping[int, float]], race: Race, scale: Scale, ratio: float
+    references: Mapping[str, Mapping[int, float]], gaps: Mapping[str, Estimate], scale: Scale
 ) -> list[str]:
     """Sentences on baselines without an encoding, on the test part.
 
     Args:
         references: Baseline -> seed -> score on the test part.
-        race: The race.
-        scale: Its score.
-        ratio: Test items over training items.
+        gaps: As ``baseline_gaps`` returns them.
+        scale: The score of the race.
 
     Returns:
-        One sentence per baseline with two seeds or more.
+        One sentence per baseline.
     """
-    chosen, last = race.verdict.chosen, race.looks[-1].scores
-    mine = {seed: score.test for seed, score in last[chosen].items()}
     made = []
     for name, values in references.items():
-        shared = {seed: mine[seed] for seed in mine if seed in values}
-        if len(shared) < 2:
+        if (gap := gaps.get(name)) is None:
+            made.append(f"The baseline {name} has no score, because no time was left: a larger budget has it.")
             continue
-        gap = paired_gaps({chosen: shared, name: values}, chosen, ratio=ratio, level=0.95)[name]
         word = "better" if gap.above(0) else "worse" if gap.below(0) else "not told apart from it"
         made.append(
             f"The baseline {name}, which reads the raw coordinates, has {scale.value(mean(list(values.values())))} and "
@@ -212,9 +290,11 @@ def look_sentences(looks: Sequence[Look], scale: Scale) -> list[str]:
     made = []
     for look in looks:
         means = look.means()
-        dropped = f"dropped: {', '.join(look.dropped)}" if look.dropped else "nothing is shown to be worse"
+        dropped = (
+            f"dropped: {', '.join(map(scale.name, look.dropped))}" if look.dropped else "nothing is shown to be worse"
+        )
         made.append(
-            f"{rung_words(look).capitalize()}: {look.leader} leads with {scale.metric.name} "
+            f"{rung_words(look).capitalize()}: {scale.name(look.leader)} leads with {scale.metric.name} "
             f"{scale.value(means[look.leader])} on the validation part; {dropped}."
         )
     return made

@@ -110,7 +110,7 @@ class StudyTrainer:
     def __init__(
         self, study: Study, kind: Kind, request: Request, question: str, candidates: Mapping[str, Candidate]
     ) -> None:
-        self.study, self.kind, self.request = study, kind, request
+        self.study, self.kind, self.request, self.question = study, kind, request, question
         self.candidates, self.condition = candidates, kind.condition(request, question)
         self.executor: runner.Executor | None = None
         self.deadline: Deadline | None = None
@@ -209,7 +209,9 @@ class StudyTrainer:
             report = runner.run(specs, store, self.executor, live=self.deadline)
             self.failed |= {spec.variant: sentence for spec, sentence in report.failed}
         except TimeIsOver:
-            print("The budget is spent. What is finished is stored, and the same command goes on.", flush=True)
+            kept = self.deadline.kept if self.deadline else 0.0
+            spent = "The budget is spent" + (f", but for {kept:.0f} s that are kept for baselines" if kept else "")
+            print(f"{spent}. What is finished is stored, and the same command goes on.", flush=True)
 
     def metric(self, stored: Stored) -> Metric:
         """The score of a run: the first one of the kind that it has."""
