@@ -90,7 +90,7 @@ BAD = {
     "an empty file": ([], {}, "t.csv is empty. A table of places has a header and a line for each place"),
     "one column": (["price", "1", "2"], {}, "t.csv has 1 column, price. A table of places has"),
     "no coordinate": (["town,price", "Gent,1", "Brugge,2"], {}, "has 1 column of numbers, price, and a place has two"),
-    "other names": (["a,b,c", *ROWS], {}, "a, b, c: --coordinates a b If a column has times, name it: --time COLUMN"),
+    "other names": (["a,b,c", *ROWS], {}, "a, b, c: --coordinates a b; or, if a column has times, --time COLUMN"),
     "no header": (ROWS, {"target": "price"}, "line 1 has the number 4.0, and names of columns are needed"),
     "no target": (["x,y", "1,2", "2,3"], {}, "has coordinates alone, and a target to predict is needed"),
 }

@@ -100,7 +100,7 @@ def _refuse_table(path: Path, coordinates: str | None, target: str | None) -> No
     try:
         reader.read(path, ReadingOptions(coordinates=coordinates, target=target))
     except UserFileError as error:
-        raise ValueError(f"{str(error).rstrip('.')}. If a column has times, name it: --time COLUMN") from None
+        raise ValueError(f"{str(error).rstrip('.')}; or, if a column has times, --time COLUMN") from None
 
 
 def _of_images() -> Kind:
