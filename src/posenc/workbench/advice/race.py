@@ -259,6 +259,12 @@ def run_race(
 class _Late:
     """Candidates that enter a race late.
 
+    Args:
+        train: Trains candidates.
+        plan: Rungs and levels.
+        remaining: Returns the seconds that remain for training.
+        waiting: Candidates that have not been trained.
+
     Attributes:
         waiting: Candidates that have not been trained.
         behind: Candidates that were not shown to be worse in the first rung, without time for the present one.
