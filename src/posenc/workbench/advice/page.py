@@ -256,7 +256,10 @@ def _candidates(parts: PageParts) -> Panel:
         rows.append((name, role, *_claims(settings)))
     rows += [(name, "left out", reason, "", "") for name, reason in parts.left_out.items()]
     columns = ("candidate", "role", "scheme", "a shift of all positions changes", "trained parameters")
-    note = "Claims are measured by posenc check. If a shift changes nothing, attention depends on differences of positions alone."
+    note = (
+        "Claims are measured by posenc check. If a shift changes nothing, attention depends on differences of "
+        "positions alone."
+    )
     return Panel("Candidates", (Table("Candidates and their claims", columns, tuple(rows), note, prose=True),))
 
 
