@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +180,7 @@ def advise(
             print(line)
         store = proposed.accept()
     waiting = [name for name in fit.candidates if name not in chosen]
-    race = run_race(
-        chosen, lambda candidates, rung: trainer.train(store, candidates, rung), plan, deadline.remaining, waiting
-    )
+    race = run_race(chosen, partial(trainer.train, store), plan, deadline.remaining, waiting)
     if race is None:
         raise ValueError(_too_little(trainer, budget))
     deadline.release()
