@@ -4,9 +4,8 @@ One candidate is named alone if each of its differences from the others is above
 that it is better than all others, which is false as soon as one of them is as good. So the intervals need no correction
 for their number (intersection-union test). They do need one for the choice. A training that was lucky is so on both
 parts: with one of two equal candidates chosen for its scores, the difference on the test part is above 0 too often, and
-if both parts have the same errors it is the larger of two. An interval with two tails is right in this worst
-case too (rank verification). Between two equal candidates at most one of eight races errs, whatever the parts have in
-common.
+if both parts have the same errors it is the larger of two. An interval with two tails is right in this worst case too
+(rank verification). Between two equal candidates at most one of eight races errs, whatever the parts have in common.
 
 References:
     Berger 1982, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, 295-300.
