@@ -100,9 +100,9 @@ def recommendation(race: Race, scale: Scale, untried: Sequence[str] = (), ahead:
             f"{chosen} was the best on the validation part."
         )
     largest = f"{number(verdict.largest, scale.digits)}{scale.metric.unit}"
-    possible = f": differences up to {largest} are possible" if math.isfinite(verdict.largest) else ""
+    possible = f" (differences up to {largest} are possible)" if math.isfinite(verdict.largest) else ""
     return (
-        f"This budget cannot tell {listed} apart{scope}{possible}. {chosen} was the best on the validation part; "
+        f"This budget cannot tell {listed} apart{possible}{scope}. {chosen} was the best on the validation part; "
         f"{_more(race)}"
     )
 
