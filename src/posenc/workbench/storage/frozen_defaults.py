@@ -120,8 +120,8 @@ FROZEN_DEFAULTS: Mapping[str, Any] = {
     "training.weight_decay": 0.0,
 }
 
-ALWAYS_WRITTEN = frozenset({"row.config.channels", "row.config.placement"})
-"""Paths whose default differs between two model classes. Their value always counts."""
+ALWAYS_WRITTEN = frozenset({"row.config.channels", "row.config.placement", "row.config.segments.places"})
+"""Paths whose value always counts: the default differs between two model classes, or was written from the first run."""
 
 OUTSIDE = frozenset({"dataset", "device", "trained_as", "pictures.name", "data.pictures.name"})
 """Settings for the device, for names of data, or for the record of data. They do not decide a result."""
