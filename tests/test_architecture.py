@@ -32,7 +32,7 @@ CODE = sorted(path for folder in ("src", "tests", "benchmarks", "tools") for pat
 LAYERS = (
     ("graph_batch", "version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
     ("lookup.moved", "lookup.name_suggestion", "lookup.scheme_reference"),
-    ("positions", "frequencies", "claims", "whole_numbers"),
+    ("coordinate_names", "positions", "frequencies", "claims", "whole_numbers"),
     ("position_augmentation", "graph_data", "multimodal_positions", "segment_positions", "timestamps"),
     ("scheme",),
     ("kernels",),

@@ -21,14 +21,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 
+from posenc.coordinate_names import LATITUDES, LONGITUDES
 from posenc.frequencies import LENGTHS
 from posenc.positions import Positions, sphere
 from posenc.timestamps import times
 
 Kind = Literal["sphere", "planar", "cyclic", "time"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-LONGITUDES = frozenset({"lon", "lng", "long", "longitude", "längengrad", "laengengrad", "longitud"})
-LATITUDES = frozenset({"lat", "latitude", "breitengrad", "latitud"})
 TIMES = frozenset({"time", "date", "datetime", "timestamp"})
 PERIODS: Mapping[str, float] = {
     "hour": 24.0, "minute": 60.0, "weekday": 7.0, "dayofweek": 7.0, "month": 12.0, "dayofyear": 365.2425,
@@ -174,7 +173,7 @@ def _kind_of(column: Any, name: str, period: Any, unit: Any) -> Kind:
         return "time"
     if period is not None:
         return "cyclic"
-    if _words(name) & (LONGITUDES | LATITUDES) and unit is None and _within(column, -360, 360):
+    if _words(name) & {*LONGITUDES, *LATITUDES} and unit is None and _within(column, -360, 360):
         return "sphere"
     known = _period_of(name)
     return "cyclic" if known is not None and unit is None and _of_period(column, known) else "planar"
@@ -253,7 +252,7 @@ def _refuse_places(table: np.ndarray, names: tuple[str, ...]) -> None:
             "Choose two: columns=['longitude', 'latitude']."
         )
     first, second = map(_words, names)
-    if first & LATITUDES or second & LONGITUDES:
+    if first & {*LATITUDES} or second & {*LONGITUDES}:
         raise ValueError(
             f"longitude comes before latitude; got {_listed(names)}. Write columns=[{names[1]!r}, {names[0]!r}]."
         )

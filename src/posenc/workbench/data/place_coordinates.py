@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.coordinate_names import LATITUDES, LONGITUDES
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.table_cells import TIME_NAMES, Cells, has_numbers, numbers_of, refuse_missing_header
@@ -20,8 +21,6 @@ from posenc.workbench.files.user_files import UserFileError
 
 Geometry = Literal["sphere", "plane", "space"]
 AXES: dict[Geometry, int] = {"sphere": 2, "plane": 2, "space": 3}
-LONGITUDES = ("longitude", "lon", "lng", "long", "längengrad", "laengengrad", "longitud")
-LATITUDES = ("latitude", "lat", "breitengrad", "latitud")
 OTHERS = (("x", "y", "z"), ("x", "y"), ("easting", "northing"), ("east", "north"))
 """Names of planar and spatial coordinates, in lower case, the first set that a table has."""
 MOST_LATITUDE, MOST_LONGITUDE, TURN = 90.0, 180.0, 360.0

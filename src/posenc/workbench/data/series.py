@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.coordinate_names import LATITUDES, LONGITUDES
 from posenc.frequencies import LENGTHS
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import code_sentences
-from posenc.workbench.data.place_coordinates import LATITUDES, LONGITUDES
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import is_number, read_times
 from posenc.workbench.data.table_cells import (

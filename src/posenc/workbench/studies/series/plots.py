@@ -57,7 +57,7 @@ FILL_IN_CAPTION = (
 
 LEARNED_CAPTION = (
     "Readings after the origin, as for the other variants. Time2Vec: a linear term and sines of the time, all trained "
-    "(Kazemi et al. 2019); its times are counted in longest times of a training window. Convolution: a grouped "
+    "(Kazemi et al. 2019); its unit of time is the longest span of a training window. Convolution: a grouped "
     "convolution of the readings of a window, which reads no time (wav2vec 2.0)."
 )
 

@@ -37,7 +37,7 @@ SeriesView = Literal["time", "index", "time-in-windows"]
 VIEWS = (
     PositionView("time", 1, "time since the first reading, in shortest gaps of the training part"),
     PositionView("index", 1, "number of a reading in its window"),
-    PositionView("time-in-windows", 1, "time since the first reading, in longest times of a training window"),
+    PositionView("time-in-windows", 1, "time since the first reading, in longest spans of a training window"),
 )
 """Views of the positions. Without a name a scheme reads the first."""
 NONE = "none"
@@ -64,7 +64,7 @@ _SITE = {
 MEANINGS = {
     NONE: "nothing: the readings of a window are a set",
     **{each: f"{_TOLD[told]}: {_SITE[site]}" for each in VARIANTS[1:] for told, _, site in [each.partition("-")]},
-    "time2vec": "time of a reading, in longest times of a training window: trained sines and a linear term, added to "
+    "time2vec": "time of a reading, in longest spans of a training window: trained sines and a linear term, added to "
     "the tokens (Time2Vec)",
     "convolution": "neighbors of a reading in its window: a trained convolution, added to the tokens (ConvPE)",
     "last": "baseline without training: the last value",
