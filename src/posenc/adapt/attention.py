@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from posenc.adapt.compatibility import refuse_sites
+from posenc.adapt.compatibility import refuse_no_model, refuse_sites
 from posenc.attention import attend, attend_with_weights
 from posenc.models.layers import layers
 from posenc.positions import Positions, as_positions, readable, sequence
@@ -51,6 +51,8 @@ class Attention(nn.Module):
     ) -> None:
         super().__init__()
         refuse_sites(scheme, {"q", "k", "v", "o", "bias", "value_bias", "mask"}, "nn.MultiheadAttention attends")
+        if not isinstance(module, nn.MultiheadAttention):
+            raise ValueError(f"Attention takes the weights of a nn.MultiheadAttention; got {module!r}.")
         if module.bias_k is not None or module.add_zero_attn:
             raise ValueError("keys that are not tokens have no position: bias_k and add_zero_attn cannot be adapted.")
         if scheme.head_width not in (None, module.head_dim):
@@ -178,6 +180,7 @@ def multihead(
         >>> multihead(encoder, RoPE(8))(torch.randn(1, 5, 16)).shape
         torch.Size([1, 5, 16])
     """
+    refuse_no_model(model, "multihead")
     found = [
         (parent, name, child)
         for parent in model.modules()

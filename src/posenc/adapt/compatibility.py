@@ -2,7 +2,41 @@
 
 from __future__ import annotations
 
+from torch import nn
+
 from posenc.scheme import Scheme
+
+
+def refuse_no_model(model: object, caller: str) -> None:
+    """Raise ValueError for what is no model, as None or the name of one.
+
+    Args:
+        model: The argument of a user.
+        caller: Name of the function that takes it.
+
+    Raises:
+        ValueError: If it is no ``torch.nn.Module``.
+    """
+    if not isinstance(model, nn.Module):
+        got = f"the class {model.__name__}" if isinstance(model, type) else repr(model)
+        raise ValueError(f"{caller} takes a model that is built or loaded, a torch.nn.Module; got {got}.")
+
+
+def refuse_no_values(model: nn.Module, caller: str) -> None:
+    """Raise ValueError for a model on the device "meta", whose values are not there to be measured or copied.
+
+    Args:
+        model: The model.
+        caller: Name of the function that takes it.
+
+    Raises:
+        ValueError: If a parameter is on that device.
+    """
+    if any(each.is_meta for each in model.parameters()):
+        raise ValueError(
+            f'{caller} reads values of the model, and it is on the device "meta", which has none. Load its weights '
+            "first."
+        )
 
 
 def refuse_sites(scheme: Scheme, can: set[str], what: str, remedy: str = "Choose another scheme: posenc list") -> None:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from posenc.adapt.compatibility import refuse_sites
+from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
 from posenc.kernels.resampling import resample
 from posenc.positions import sequence
 from posenc.scheme import Scheme
@@ -57,7 +57,7 @@ def learned_table(model: nn.Module) -> Learned:
         >>> learned_table(model).table.shape
         torch.Size([64, 8])
     """
-    rows = _find(model).rows
+    rows = _find(model, "learned_table").rows
     scheme = Learned(rows.shape[1], len(rows), sigma=0.0).to(rows.device, rows.dtype)
     with torch.no_grad():
         scheme.table.copy_(rows)
@@ -92,7 +92,7 @@ def resize_table(model: Model, length: int, *, method: Literal["repeat", "resamp
     References:
         Beltagy, Peters and Cohan 2020, arXiv 2004.05150, section 5 (repeated rows).
     """
-    table = _find(model)
+    table = _find(model, "resize_table")
     _refuse_length(model, table, length)
     if method not in ("repeat", "resample"):
         raise ValueError(f"a table is resized by 'repeat' or 'resample'; got method={method!r}.")
@@ -130,7 +130,7 @@ def replace_table(model: Model, scheme: Scheme, *, length: int | None = None) ->
         >>> replace_table(model, Sinusoid(8), length=256).wpe
         Embedding(256, 8)
     """
-    table = _find(model)
+    table = _find(model, "replace_table")
     refuse_sites(scheme, {"embed"}, f"{type(model).__name__} adds a position table to its tokens")
     limit = scheme.claims.range
     if length is None:
@@ -151,7 +151,9 @@ def replace_table(model: Model, scheme: Scheme, *, length: int | None = None) ->
     return model
 
 
-def _find(model: nn.Module) -> _Table:
+def _find(model: nn.Module, caller: str) -> _Table:
+    refuse_no_model(model, caller)
+    refuse_no_values(model, caller)
     found = [
         (path, parent, name, child)
         for path, parent in model.named_modules()
@@ -162,7 +164,8 @@ def _find(model: nn.Module) -> _Table:
     if not found:
         raise ValueError(
             f"{kind} has no position table: no nn.Embedding with a name among {', '.join(NAMES)}. Rotary models take "
-            "posenc.adapt.llama, vision transformers posenc.adapt.vision_transformer."
+            "posenc.adapt.llama, vision transformers of timm posenc.adapt.vision_transformer. Those of transformers "
+            "resample their own table in a call with interpolate_pos_encoding=True."
         )
     if len(found) > 1:
         places = " and ".join(f"{path}.{name}" for path, _, name, _ in found[:3])

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.attention_interface import NAME, SchemeEmbedding, attach, made_for, refuse_unreached
+from posenc.adapt.compatibility import refuse_no_model, refuse_no_values
 from posenc.adapt.configuration import configured
 from posenc.adapt.configuration_writing import Rotation, describable, write_rotation
 from posenc.adapt.rotary_embedding import Kind, Layout, Rotary, join_channels, own_rotation, pair_channels
@@ -61,8 +62,8 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
         The same model.
 
     Raises:
-        ValueError: If the model is not of Llama's kind or has several rotations; if the scheme does not fit it; or,
-            without a scheme, if the model's angles differ from those that its configuration describes.
+        ValueError: If the model is not of Llama's kind, has several rotations or no values ("meta"); if the scheme does
+            not fit it; or, without a scheme, if the model's angles differ from those that its configuration describes.
 
     Example:
         >>> import torch
@@ -78,12 +79,14 @@ def llama(model: Model, scheme: Scheme | Callable[[int], Scheme] | None = None, 
         >>> cos.shape
         torch.Size([1, 1, 8])
     """
+    refuse_no_model(model, "llama")
     inside = _inside(model)
     if inside is not model:
         llama(inside, scheme, length=length)
         return model
     if length is not None and (isinstance(length, bool) or not isinstance(length, int) or length < 2):
         raise ValueError(f"`length` is a number of tokens, a whole number of at least 2; got {length!r}.")
+    refuse_no_values(model, "llama")
     places = [module for module in model.modules() if isinstance(getattr(module, "rotary_emb", None), nn.Module)]
     if not places:
         raise ValueError(

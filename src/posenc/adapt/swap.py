@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from torch import nn
 
+from posenc.adapt.compatibility import refuse_no_model
 from posenc.models.layers import layers
 from posenc.scheme import Scheme
 
@@ -49,12 +50,13 @@ def swap(model: Model, schemes: Scheme | Callable[[int], Scheme]) -> Model:
         >>> config = EncoderConfig(channels=3, classes=2, dim=16, depth=1, hidden=32, heads=2)
         >>> model = swap(Encoder(config, lambda layer: NoPE()), RoPE(8))
     """
+    refuse_no_model(model, "swap")
     if not isinstance(model, SchemeHost):
         raise ValueError(
             f"{type(model).__name__} has no method `place`, which sets the schemes of a posenc model. For models of "
             "other libraries use the other functions of posenc.adapt."
         )
     weight = next(model.parameters())
-    make = layers(schemes) if isinstance(schemes, Scheme) else schemes
+    make = layers(schemes)
     model.place(lambda layer: make(layer).to(weight.device, weight.dtype))
     return model

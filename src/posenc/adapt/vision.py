@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from posenc.adapt.compatibility import refuse_sites
+from posenc.adapt.compatibility import refuse_no_model, refuse_sites
 from posenc.kernels.resampling import resample
 from posenc.positions import Positions, grid, sequence
 from posenc.scheme import Scheme
+from posenc.whole_numbers import are_whole
 
 Model = TypeVar("Model", bound=nn.Module)
 OWN_VIT = (
@@ -75,10 +76,12 @@ def vision_transformer(
         >>> vision_transformer(model, Sinusoid(16, axes=2)).pos_embed.shape
         torch.Size([1, 7, 16])
     """
+    refuse_no_model(model, "vision_transformer")
     table, patches = getattr(model, "pos_embed", None), getattr(model, "patch_embed", None)
     if not isinstance(table, Tensor) or patches is None:
         raise ValueError(
-            f"{type(model).__name__} has no table `pos_embed` or no `patch_embed`, so it is no ViT of timm's kind."
+            f"{type(model).__name__} has no table `pos_embed` or no `patch_embed`, so it is no ViT of timm's kind. "
+            "Those of transformers resample their own table in a call with interpolate_pos_encoding=True."
         )
     if scheme is None and image is None:
         raise ValueError(
@@ -86,6 +89,7 @@ def vision_transformer(
         )
     if getattr(model, "dynamic_img_size", False):
         raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
+    size = None if image is None else _sides(image)
     prefix = 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
     if scheme is not None:
         refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens", OWN_VIT.format(type(scheme).__name__))
@@ -94,7 +98,7 @@ def vision_transformer(
     rows = _rows_of(model)
     scheme = rows.scheme if scheme is None and rows is not None else scheme
     if scheme is None:
-        _resample(model, prefix, shape, image)
+        _resample(model, prefix, shape, size)
         return model
     if pos is None:
         pos = sequence(math.prod(to)) if scheme.claims.axes == 1 else grid(*to)
@@ -107,7 +111,7 @@ def vision_transformer(
     pos = _after_tokens(pos, prefix)
     scheme.prepare(pos)  # raises an error for unsuitable positions before the model changes
     if image is not None:
-        patches.set_input_size(img_size=image)
+        patches.set_input_size(img_size=size)
     if rows is not None and rows.scheme is scheme:
         rows.pos = pos
         return model
@@ -132,7 +136,7 @@ def _grid_of(model: Any, image: int | tuple[int, int]) -> tuple[int, int]:
     """Grid of patches of an image size; refuses sizes and models that cannot be changed."""
     patches = model.patch_embed
     patch = getattr(patches, "patch_size", None)
-    sides = (image, image) if isinstance(image, int) else tuple(image)
+    sides = _sides(image)
     if not hasattr(patches, "set_input_size") or patch is None:
         raise ValueError(
             f"the `patch_embed` of {type(model).__name__} has no set_input_size, so its image size is fixed. Models of "
@@ -151,7 +155,15 @@ def _grid_of(model: Any, image: int | tuple[int, int]) -> tuple[int, int]:
     return sides[0] // patch[0], sides[1] // patch[1]
 
 
-def _resample(model: Any, prefix: int, shape: tuple[int, ...], image: int | tuple[int, int] | None) -> None:
+def _sides(image: Any) -> tuple[int, ...]:
+    """Height and width of an image size."""
+    sides = tuple(image) if isinstance(image, tuple | list) else (image, image)
+    if not are_whole(*sides, least=0):
+        raise ValueError(f"`image` is a number of pixels or (height, width), positive whole numbers; got {image!r}.")
+    return tuple(map(int, sides))
+
+
+def _resample(model: Any, prefix: int, shape: tuple[int, ...], size: tuple[int, ...] | None) -> None:
     """Resample a model's own table to the grid of another image size."""
     table = model.pos_embed
     if table.shape[-2] != prefix + math.prod(shape):
@@ -159,7 +171,7 @@ def _resample(model: Any, prefix: int, shape: tuple[int, ...], image: int | tupl
             f"the model's table has {table.shape[-2]} rows, and {prefix} tokens with a grid of {shape[0]} x {shape[1]} "
             f"patches are {prefix + math.prod(shape)}."
         )
-    model.patch_embed.set_input_size(img_size=image)
+    model.patch_embed.set_input_size(img_size=size)
     to = tuple(int(side) for side in model.patch_embed.grid_size)
     with torch.no_grad():
         first, rest = table[0, :prefix], table[0, prefix:].unflatten(0, shape)

@@ -10,6 +10,7 @@ LanguageModel(config, interleaved(Sum([RoPE(64), SlidingWindow(4096)]), NoPE()))
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 
 from posenc.scheme import Scheme
@@ -39,7 +40,7 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
             "layers takes at least one scheme, and `rest` only with repeat=False: layers(rope, rope, rope, NoPE()), or "
             f"layers(peg, repeat=False, rest=NoPE()); got {len(turns)} with repeat={repeat}."
         )
-    for turn in (*turns, rest):
+    for turn in turns if rest is None else (*turns, rest):
         _refuse_no_turn(turn)
 
     def scheme_of(layer: int) -> Scheme:
@@ -72,11 +73,26 @@ def _refuse_no_turn(turn: object) -> None:
             f"a model takes schemes and not their classes; got the class {turn.__name__}. Write {turn.__name__}(..) "
             f"with its arguments, or lambda layer: {turn.__name__}(..) for one scheme per layer."
         )
-    if turn is not None and not callable(turn):
+    if not isinstance(turn, Scheme) and callable(turn) and not _takes_a_number(turn):
+        raise ValueError(
+            f"a function of layers takes the number of the layer alone, as lambda layer: ALiBi(8); got {turn!r}."
+        )
+    if not callable(turn):
         raise ValueError(
             f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. For one named in "
             "text write build(parse(text), known) of posenc.lookup.scheme_text."
         )
+
+
+def _takes_a_number(function: Callable[..., object]) -> bool:
+    """True for a function that can be called with one argument; also for one whose arguments cannot be read."""
+    try:
+        inspect.signature(function).bind(0)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], Scheme]:
