@@ -284,3 +284,54 @@ def test_a_pair_of_other_positions_is_refused(scheme, backend):
         sent["q"] = sent["q"][:, :, -queries:]
         with pytest.raises(ValueError, match=rf"and 1 keys, .* have {queries} and 6 tokens\. Pass scheme\.relate"):
             attend(**sent, scheme=scheme, where_q=one, where_k=where, backend=backend)
+
+
+def prepared_by(scheme, where, pair, **other):
+    return attend(*given().values(), scheme, where, where, pair, **other)
+
+
+@pytest.mark.bare
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: run(mask="causal"), r"`mask` is a tensor; got str\. Write causal=True"),
+        (lambda: run(mask=[[True] * 6] * 6), r"`mask` is a tensor; got list\. Write torch\.as_tensor"),
+        (lambda: run(k=given()["k"].numpy()), r"`k` is a tensor; got ndarray\. Write torch\.as_tensor"),
+        (lambda: run(causal="no"), r"`causal` is True or False; got 'no'"),
+        (lambda: run(scale=float("nan")), r"`scale` is a finite number, a factor on the logits; got nan"),
+        (lambda: run(scale="0.1"), r"`scale` is a number, a factor on the logits; got '0\.1'"),
+        (lambda: run(scale=torch.ones(2)), r"`scale` is a number.*got tensor\(\[1\., 1\.\]\)"),
+        # a number of this tensor was taken, and its gradient was lost without a word
+        (lambda: run(scale=torch.nn.Parameter(torch.ones(()))), r"this tensor is trained\. Multiply q by it"),
+        (lambda: run(v=given()["v"].double()), r"of one dtype; got float32 and float64\. Write k\.to\(q\.dtype\)"),
+        (lambda: run(**{name: t.long() for name, t in given().items()}), r"got int64\. Write q\.float\(\)"),
+        (
+            lambda: run(scheme=Shaw(12, 4), v=torch.zeros(2, 4, 6, 8)),
+            r"this Shaw acts on values of width 12; these have 8 channels",
+        ),
+        (
+            lambda: run(scheme=FoX(16, 4)),
+            r"pass attention\(\.\., x=x\), or attend\(\.\., kept=scheme\.keep\(x, where_k\)",
+        ),
+        (lambda: prepared_by(RoPE, None, None), r"attention takes a scheme.*got the class RoPE"),
+        (lambda: prepared_by(RoPE(12), sequence(6), None), r"`where_q` is what this RoPE prepares.*got Positions"),
+        (lambda: prepared_by(RoPE(12), None, None), r"`where_q` is what this RoPE prepares.*got NoneType"),
+        (lambda: prepared_by(ALiBi(4), sequence(6), None), r"ALiBi acts on pairs of tokens, and `pair` is None"),
+        (lambda: prepared_by(NoPE(), sequence(6), None, mask=[[True]]), r"`mask` is a tensor, True where.*got list"),
+        (lambda: prepared_by(NoPE(), sequence(6), None, scale=float("inf")), r"`scale` is a finite number.*got inf"),
+    ],
+)
+def test_arguments_of_another_type_are_refused(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+def test_autocast_takes_tensors_of_two_dtypes():
+    q, k, v = given().values()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = attention(q, k.bfloat16(), v.bfloat16(), scheme=RoPE(12), q_pos=sequence(6))
+    torch.testing.assert_close(found.float(), run(), atol=0.03, rtol=0.03)
+
+
+def test_a_scale_may_be_a_number_of_a_tensor():
+    assert torch.equal(run(scale=torch.tensor(0.5)), run(scale=0.5))

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import warnings
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -23,7 +22,7 @@ from posenc.kernels import attention_mask, chunked_attention, few_key_attention
 from posenc.kernels.attention_mask import AttentionMask
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.shape_checks import of_pair, refuse_unfit, require_width
+from posenc.kernels.shape_checks import of_pair, refuse_other_types, refuse_unfit, require_width, softmax_scale
 from posenc.kernels.shared_results import Made, known_mask, once, remember_mask
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
@@ -136,9 +135,7 @@ def attention(
     References:
         Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, eq. 1.
     """
-    if not isinstance(scheme, Scheme):
-        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
-        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {got}. NoPE() is none.")
+    _refuse_no_scheme(scheme)
     _refuse_idle(scheme)
     _warn_of_shared_heads(scheme, q, k)
     return attend_at(
@@ -161,6 +158,7 @@ def attend_at(
     backend: Backend = "auto",
 ) -> Tensor:
     """``attention`` for models, which also accept schemes that act only outside attention."""
+    refuse_other_types({"q": q, "k": k, "v": v, "x": x, "mask": mask}, causal)
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
@@ -231,23 +229,22 @@ def attend(
         torch.Size([1, 4, 6, 8])
     """
     if made is not None and (known := known_mask(made, mask, q)) is not None:
-        return _sdpa(q, k, v, known, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale))
+        return _sdpa(q, k, v, known, softmax_scale(scale, q))
+    _refuse_no_scheme(scheme)
     attention_mask.refuse_mask(mask)
-    if q.shape[1] % k.shape[1]:
-        raise ValueError(
-            f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
-        )
-    if scheme.head_width is not None:
-        require_width(q, scheme.head_width, type(scheme).__name__)
-    name, scale = type(scheme).__name__, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    queries, q = q.shape[-2], scheme.transform(q, where_q, "q")
+    _refuse_other_heads(scheme, q, k)
+    scale = softmax_scale(scale, q)
+    queries, q = q.shape[-2], _transformed(scheme, q, where_q, "q")
     _refuse_more_positions(queries, q)
     if not keys_ready:
-        k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
+        k, v = _transformed(scheme, k, where_k, "k"), _transformed(scheme, v, where_k, "v")
+    _refuse_no_pair(scheme, (where_q, where_k), pair, v)
     if backend == "auto":
         backend = choose(scheme).backend
     if "value_bias" in scheme.claims.sites and backend in ("sdpa", "flex"):
-        raise ValueError(f"{name} cannot run on {backend!r}: {choose(scheme).reason}. Use backend='auto'.")
+        raise ValueError(
+            f"{type(scheme).__name__} cannot run on {backend!r}: {choose(scheme).reason}. Use backend='auto'."
+        )
     if backend == "flex":
         out = _flex(q * scale, k, v, scheme, pair, kept, mask)
     elif backend == "eager":
@@ -301,7 +298,8 @@ def attend_with_weights(
     Returns:
         Head outputs ``(B, H, Q, E)`` and weights ``(B, H, Q, K)``.
     """
-    scale, rows = 1 / math.sqrt(q.shape[-1]) if scale is None else scale, _rows(mask, slice(None), q)
+    attention_mask.refuse_mask(mask)
+    scale, rows = softmax_scale(scale, q), _rows(mask, slice(None), q)
     q = scheme.transform(q, where_q, "q") * scale
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
@@ -512,6 +510,12 @@ def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
 
 
+def _refuse_no_scheme(scheme: object) -> None:
+    if not isinstance(scheme, Scheme):
+        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
+        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {got}. NoPE() is none.")
+
+
 def _refuse_idle(scheme: Scheme) -> None:
     sites = scheme.claims.sites
     if sites and not sites & ASKED:
@@ -520,6 +524,43 @@ def _refuse_idle(scheme: Scheme) -> None:
             f"{name} acts at {' and '.join(sorted(sites))}, where attention does not act, so these positions would "
             f"change nothing. Instead {ways}, and pass attention scheme=NoPE()."
         )
+
+
+def _refuse_other_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
+    if q.shape[1] % k.shape[1]:
+        raise ValueError(
+            f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
+        )
+    if scheme.head_width is not None:
+        require_width(q, scheme.head_width, type(scheme).__name__)
+
+
+def _transformed(scheme: Scheme, x: Tensor, where: Where, site: Literal["q", "k", "v"]) -> Tensor:
+    """``scheme.transform``, with an error that names positions that this scheme did not prepare."""
+    if torch.compiler.is_compiling():
+        return scheme.transform(x, where, site)
+    try:
+        return scheme.transform(x, where, site)
+    except (AttributeError, TypeError) as error:
+        name, own = type(scheme).__name__, "where_q" if site == "q" else "where_k"
+        if isinstance(where, type(scheme.prepare(_one_position(scheme)))):
+            raise
+        raise ValueError(
+            f"`{own}` is what this {name} prepares of positions; got {type(where).__name__}. Pass scheme.prepare(pos)."
+        ) from error
+
+
+def _one_position(scheme: Scheme) -> Positions:
+    return Positions(torch.zeros(1, scheme.claims.axes or 1))
+
+
+def _refuse_no_pair(scheme: Scheme, where: tuple[Where, Where], pair: Pair, v: Tensor) -> None:
+    """Refuse a missing pair, and values of another width than the rows that a scheme adds to them."""
+    sites, name = scheme.claims.sites, type(scheme).__name__
+    if pair is None and sites & {"bias", "mask", "value_bias"} and scheme.relate(*where) is not None:
+        raise ValueError(f"{name} acts on pairs of tokens, and `pair` is None. Pass scheme.relate(where_q, where_k).")
+    if "value_bias" in sites and scheme.head_width is not None:
+        require_width(v, scheme.head_width, name, "values")
 
 
 def _refuse_more_positions(queries: int, q: Tensor) -> None:

@@ -149,7 +149,7 @@ def test_keys_at_one_place_count_together_in_any_order(scheme):
         (lambda: FoX(6, 0), r"both >= 1; got dim=6, heads=0"),
         (
             lambda: attention(*draw(3, 1, 2, 5, 4), scheme=FoX(6, 2), q_pos=sequence(5)),
-            r"FoX reads its gates from the block's input at the keys: pass attention\(\.\., x=x\)",
+            r"FoX reads the block's input at the keys: pass attention\(\.\., x=x\)",
         ),
         (
             lambda: attention(*draw(3, 1, 2, 5, 4), scheme=FoX(6, 2), q_pos=sequence(5), x=draw(1, 5, 7)),

@@ -83,12 +83,7 @@ def vision_transformer(
             f"{type(model).__name__} has no table `pos_embed` or no `patch_embed`, so it is no ViT of timm's kind. "
             "Those of transformers resample their own table in a call with interpolate_pos_encoding=True."
         )
-    if scheme is None and image is None:
-        raise ValueError(
-            "vision_transformer takes a scheme, an image size or both: vision_transformer(model, image=384)."
-        )
-    if getattr(model, "dynamic_img_size", False):
-        raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
+    _refuse_idle(model, scheme, image)
     size = None if image is None else _sides(image)
     prefix = 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
     if scheme is not None:
@@ -122,6 +117,15 @@ def vision_transformer(
     rows = Rows(scheme.to(table.device), pos).train(model.training)
     parametrize.register_parametrization(model, "pos_embed", rows, unsafe=True)
     return model
+
+
+def _refuse_idle(model: nn.Module, scheme: Scheme | None, image: object) -> None:
+    if scheme is None and image is None:
+        raise ValueError(
+            "vision_transformer takes a scheme, an image size or both: vision_transformer(model, image=384)."
+        )
+    if getattr(model, "dynamic_img_size", False):
+        raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
 
 
 def _rows_of(model: nn.Module) -> Rows | None:

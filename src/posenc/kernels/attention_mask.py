@@ -138,6 +138,8 @@ def refuse_mask(mask: Tensor | AttentionMask | None) -> None:
     """Refuse masks that SDPA would misread: of integers, of the numbers 0 and 1, and those of three axes."""
     if mask is None or isinstance(mask, AttentionMask):
         return
+    if not isinstance(mask, Tensor):
+        raise ValueError(f"`mask` is a tensor, True where a query may attend to a key; got {type(mask).__name__}.")
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise ValueError(f"`mask` is True where a query may attend to a key; got {mask.dtype}. Write mask.bool().")
     if mask.dim() not in (2, 4):

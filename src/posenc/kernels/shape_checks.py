@@ -1,10 +1,14 @@
-"""Checks of vector widths and token counts, with the scheme's name in the error message.
+"""Checks of types, vector widths and token counts, with the scheme's name in the error message.
 
 Without them torch would raise a less clear error, or broadcast a size of 1.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
+import torch
 from torch import Tensor
 
 from posenc.kernels import attention_mask
@@ -30,6 +34,16 @@ def require_count(x: Tensor, count: int, name: str) -> Tensor:
     return x
 
 
+def require_kept(kept: Tensor | None, name: str, tokens: str = "keys") -> Tensor:
+    """Return ``kept`` unchanged. Raises ValueError for None, as without the block's input."""
+    if kept is None:
+        raise ValueError(
+            f"{name} reads the block's input at the {tokens}: pass attention(.., x=x), or "
+            "attend(.., kept=scheme.keep(x, where_k))."
+        )
+    return kept
+
+
 def of_pair(values: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
     """Return the bias or mask of a pair ``(.., Q, K)`` unchanged. Raises ValueError for a pair of other numbers.
 
@@ -43,6 +57,43 @@ def of_pair(values: Tensor | None, q: Tensor, k: Tensor) -> Tensor | None:
             f"{q.shape[-2]} and {k.shape[-2]} tokens. Pass scheme.relate(where_q, where_k) of their prepared positions."
         )
     return values
+
+
+def refuse_other_types(tensors: Mapping[str, object], causal: object) -> None:
+    """Refuses arguments of attention that are no tensors of one dtype, and a ``causal`` that is neither True nor False.
+
+    Autocast casts tensors of several dtypes to one.
+    """
+    for name, value in tensors.items():
+        if value is not None and not isinstance(value, Tensor):
+            hint = "Write causal=True." if isinstance(value, str) else "Write torch.as_tensor(..) of its values."
+            raise ValueError(f"`{name}` is a tensor; got {type(value).__name__}. {hint}")
+    q, *others = (each for name, each in tensors.items() if name in "qkv" and isinstance(each, Tensor))
+    found = {each.dtype: None for each in (q, *others)}
+    if not q.is_floating_point() or (len(found) > 1 and not torch.is_autocast_enabled(q.device.type)):
+        names = " and ".join(str(dtype).removeprefix("torch.") for dtype in found)
+        remedy = "k.to(q.dtype), for example" if q.is_floating_point() else "q.float()"
+        raise ValueError(f"`q`, `k` and `v` hold floating-point numbers of one dtype; got {names}. Write {remedy}.")
+    if not isinstance(causal, bool):
+        raise ValueError(f"`causal` is True or False; got {causal!r}.")
+
+
+def softmax_scale(scale: object, q: Tensor) -> float:
+    """Return the factor on the logits of queries ``(B, H, Q, D)``: ``1 / sqrt(D)`` if ``scale`` is None.
+
+    Raises ValueError for what is no finite number, and for a tensor that is trained, which would get no gradient.
+    """
+    if scale is None:
+        return 1 / math.sqrt(q.shape[-1])
+    if isinstance(scale, Tensor) and scale.requires_grad and torch.is_grad_enabled():
+        raise ValueError("`scale` is a number, and this tensor is trained. Multiply q by it, and pass scale=1.0.")
+    of_one = not isinstance(scale, Tensor) or scale.numel() == 1
+    if isinstance(scale, bool | str) or not hasattr(scale, "__float__") or not of_one:
+        raise ValueError(f"`scale` is a number, a factor on the logits; got {scale!r}. Default: 1 / sqrt(D).")
+    number = float(scale)  # pyright: ignore
+    if readable(q) and not math.isfinite(number):
+        raise ValueError(f"`scale` is a finite number, a factor on the logits; got {number:g}.")
+    return number
 
 
 def refuse_unfit(

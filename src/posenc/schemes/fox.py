@@ -22,6 +22,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, PairScheme, running_sums, sums_from
+from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
 
@@ -112,13 +113,13 @@ class FoX(PairScheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
-        forgotten = per_head(self._given(kept)[:, :, None], q, "FoX")
+        forgotten = per_head(require_kept(kept, "FoX")[:, :, None], q, "FoX")
         return pair.neutral(sums_from(pair.at_allowed_keys(forgotten, attn_mask), pair, inclusive=False))
 
     @override
     def score_mod(self, q: Tensor, kept: Tensor | None, pair: Pairs):
         read, heads = pair.reader(), q.shape[1]
-        at_q, at_k = (per_head(t, q, "FoX", dim=1) for t in running_sums(self._given(kept), pair))
+        at_q, at_k = (per_head(t, q, "FoX", dim=1) for t in running_sums(require_kept(kept, "FoX"), pair))
         at_q, at_k = at_q.expand(-1, heads, -1), at_k.expand(-1, heads, -1)
 
         def forgetting(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -127,12 +128,6 @@ class FoX(PairScheme):
             return lower if placed is None else torch.where(placed, lower, score)
 
         return forgetting
-
-    def _given(self, kept: Tensor | None) -> Tensor:
-        """Return the gates, or raise ValueError where attention was called without x."""
-        if kept is None:
-            raise ValueError("FoX reads its gates from the block's input at the keys: pass attention(.., x=x).")
-        return kept
 
     @override
     def define_bias(self, at: At) -> Tensor:

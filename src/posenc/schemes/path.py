@@ -33,6 +33,7 @@ from typing_extensions import override
 from posenc.kernels import householder
 from posenc.kernels.householder import UndividedPairs
 from posenc.kernels.pairs import Pairs
+from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 from posenc.whole_numbers import are_whole
@@ -148,8 +149,7 @@ class PaTH(Scheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: UndividedPairs, attn_mask: Tensor | None) -> Tensor:
-        if kept is None:
-            raise ValueError("PaTH reads the block's input at the keys: pass attention(.., x=x).")
+        kept = require_kept(kept, "PaTH")
         wide = torch.promote_types(torch.promote_types(q.dtype, kept.dtype), torch.float32)
         kept, taps = per_head(kept, q, "PaTH").to(wide), per_head(self.taps, q, "PaTH").to(wide)
         seen = householder.allowed_pairs(pair.of, attn_mask)

@@ -30,6 +30,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from posenc.kernels.pairs import Pairs, PairScheme
+from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, per_head
 from posenc.schemes.temperature import Temperature
@@ -149,8 +150,7 @@ class RelativeLogits(PairScheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: Pairs, attn_mask: Tensor | None) -> Tensor:
-        if kept is None:
-            raise ValueError("RelativeLogits reads the block's input at the queries: pass attention(.., x=x).")
+        kept = require_kept(kept, "RelativeLogits", "queries")
         back = -pair.distance()  # (Q, K), or (B, 1, Q, K)
         own = (back == 0) if attn_mask is None else (back == 0) & attn_mask
         placed = pair.placed()

@@ -33,6 +33,7 @@ from typing_extensions import override
 from posenc.kernels.content_rotation import key_order, ordered_convolution, rotate_halves, sums_at_tokens, take_rows
 from posenc.kernels.householder import UndividedPairs, allowed_pairs
 from posenc.kernels.pairs import Pairs
+from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
 from posenc.scheme import At, Claims, Scheme, per_head
 from posenc.whole_numbers import are_whole
@@ -147,8 +148,7 @@ class SelectiveRoPE(Scheme):
 
     @override
     def bias(self, q: Tensor, k: Tensor, kept: Tensor | None, pair: UndividedPairs, attn_mask: Tensor | None) -> Tensor:
-        if kept is None:
-            raise ValueError("SelectiveRoPE reads the block's input at the keys: pass attention(.., x=x).")
+        kept = require_kept(kept, "SelectiveRoPE")
         wide = torch.promote_types(torch.promote_types(q.dtype, kept.dtype), torch.float32)
         rows, taps = (per_head(t, q, "SelectiveRoPE").to(wide) for t in (kept, self.taps))
         seen = allowed_pairs(pair.of, attn_mask)
