@@ -19,7 +19,7 @@ from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
 from posenc.kernels import attention_mask, chunked_attention, few_key_attention
-from posenc.kernels.attention_mask import AttentionMask
+from posenc.kernels.attention_mask import AttentionMask, rows_of
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
 from posenc.kernels.shape_checks import of_pair, refuse_other_types, refuse_unfit, require_width, softmax_scale
@@ -299,7 +299,7 @@ def attend_with_weights(
         Head outputs ``(B, H, Q, E)`` and weights ``(B, H, Q, K)``.
     """
     attention_mask.refuse_mask(mask)
-    scale, rows = softmax_scale(scale, q), _rows(mask, slice(None), q)
+    scale, rows = softmax_scale(scale, q), rows_of(mask, q)
     q = scheme.transform(q, where_q, "q") * scale
     if not keys_ready:
         k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
@@ -368,7 +368,7 @@ def _in_parts(
 
     def block(q: Tensor, k: Tensor, v: Tensor, more: tuple[Pair, Tensor | None], at: slice) -> Tensor:
         pair, kept = more
-        return run(q, k, v, scheme, pair.queries(at), kept, _rows(mask, at, q), None)
+        return run(q, k, v, scheme, pair.queries(at), kept, rows_of(mask, q, at), None)
 
     step = max(QUERIES_AT_ONCE, q.shape[2] * PAIRS_AT_ONCE // pairs)
     return chunked_attention.attend_in_chunks(block, step, q, k, v, (pair, kept), tuple(scheme.parameters()))
@@ -386,7 +386,7 @@ def _eager(
     q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None,
     mask: Tensor | AttentionMask | None, made: Made | None,
 ) -> Tensor:  # fmt: skip
-    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=_rows(mask, slice(None), q), made=made)
+    weights = attention_weights(q, k, scheme, pair, kept=kept, mask=rows_of(mask, q), made=made)
     out = grouped_matmul(weights, v)
     extra = scheme.value_bias(weights, pair)
     return out if extra is None else out + extra
@@ -408,7 +408,7 @@ def _added(
     q: Tensor, k: Tensor, scheme: Scheme, pair: Pair, kept: Tensor | None, mask: Tensor | AttentionMask | None
 ) -> Tensor | None:
     """The additive mask of SDPA: a scheme's bias, and both masks."""
-    allowed, added = attention_mask.split_mask(_rows(mask, slice(None), q))
+    allowed, added = attention_mask.split_mask(rows_of(mask, q))
     attn_mask = _both(of_pair(scheme.mask(pair), q, k), allowed)
     bias = of_pair(scheme.bias(q, k, kept, pair, attention_mask.counted_keys(attn_mask, added)), q, k)
     if added is not None:
@@ -429,7 +429,7 @@ def _masked(
     """SDPA with the two masks and no bias; one query on a CPU reads the keys that it attends to, and no others."""
 
     def allowed() -> tuple[Tensor | None, slice | None]:
-        both = _both(of_pair(scheme.mask(pair), q, k), _rows(mask, slice(None), q))
+        both = _both(of_pair(scheme.mask(pair), q, k), rows_of(mask, q))
         return (both, None) if both is None else attention_mask.attended_keys(both)
 
     both, keys = once(made, scheme, "mask", (mask,), allowed)
@@ -497,13 +497,6 @@ def _grouped(q: Tensor, k: Tensor) -> bool:
     if q.shape[1] == k.shape[1]:  # noqa: SIM103
         return False
     return True
-
-
-def _rows(mask: Tensor | AttentionMask | None, at: slice, q: Tensor) -> Tensor | None:
-    """The mask of one block of queries."""
-    if isinstance(mask, AttentionMask):
-        return mask.rows(q.device, at)
-    return mask if mask is None or mask.shape[-2] == 1 else mask[..., at, :]  # one row may serve all queries
 
 
 def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:

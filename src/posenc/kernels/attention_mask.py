@@ -125,6 +125,13 @@ def counted_keys(allowed: Tensor | None, added: Tensor | None) -> Tensor | None:
     return near if allowed is None else near & allowed
 
 
+def rows_of(mask: Tensor | AttentionMask | None, q: Tensor, at: slice = slice(None)) -> Tensor | None:
+    """Return the mask of some of the queries ``q``, by default of all; None for no mask."""
+    if isinstance(mask, AttentionMask):
+        return mask.rows(q.device, at)
+    return mask if mask is None or mask.shape[-2] == 1 else mask[..., at, :]  # one row may serve all queries
+
+
 def covers(mask: Tensor, q: Tensor, k: Tensor) -> bool:
     """True if the last two axes of a mask are queries and keys, or have size 1."""
     return mask.dim() < 2 or (mask.shape[-2] in (1, q.shape[-2]) and mask.shape[-1] in (1, k.shape[-2]))
