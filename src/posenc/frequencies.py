@@ -96,7 +96,7 @@ class Frequencies:
     """A frequency schedule with an attention factor (YaRN's temperature).
 
     Attributes:
-        theta: Angular frequencies in radians per unit of position, float64, of shape ``(n,)``.
+        theta: Angular frequencies in radians per unit of position, float64, of shape ``(n,)``; a list becomes a tensor.
         attention_factor: Factor on q and on k, ``sqrt(1/t)`` of YaRN, so the logits are multiplied by its square.
             Default 1.
 
@@ -117,6 +117,8 @@ class Frequencies:
     attention_factor: float = 1.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.theta, list | tuple):
+            object.__setattr__(self, "theta", torch.tensor(self.theta, dtype=torch.float64, device="cpu"))
         if not 0 < self.attention_factor < math.inf:
             raise ValueError(
                 f"the attention factor multiplies q and k and is positive; got {self.attention_factor:g}. "

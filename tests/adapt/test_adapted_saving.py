@@ -15,6 +15,7 @@ from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.sum import Sum
+from posenc.schemes.t5_bias import T5Bias
 from posenc.schemes.temperature import Temperature
 
 pytestmark = [pytest.mark.oracles, pytest.mark.bare]
@@ -27,10 +28,25 @@ SIZES = {
 IDS = torch.arange(24).view(2, 12)
 
 
-def made(attention=None):
+class Steep(ALiBi):
+    """A scheme of one's own, which config.json cannot hold."""
+
+    def __init__(self, heads, factor=1.0):
+        super().__init__(heads, slopes=[factor * 2.0**-head for head in range(heads)])
+
+
+class Picky(transformers.LlamaConfig):
+    """A configuration that no file describes."""
+
+    @classmethod
+    def from_dict(cls, config_dict, **named):
+        raise TypeError("not from a file")
+
+
+def made(attention=None, **sizes):
     torch.manual_seed(0)
     named = {} if attention is None else {"attn_implementation": attention}
-    return transformers.LlamaForCausalLM._from_config(transformers.LlamaConfig(**SIZES), **named).eval()
+    return transformers.LlamaForCausalLM._from_config(transformers.LlamaConfig(**SIZES | sizes), **named).eval()
 
 
 def logits(model):
@@ -205,16 +221,77 @@ def test_a_family_whose_configuration_needs_its_share_of_channels_is_saved(tmp_p
 
 
 def test_a_scheme_of_another_class_is_refused_for_a_saved_model(tmp_path):
-    frequencies = yarn(8, factor=4.0, trained=2048)
     with pytest.warns(UserWarning, match=r"scheme=lambda layer: \.\.\)"):
-        model = llama(made(), lambda layer: ALiBi(4) if layer else RoPE(16, pairing="half", frequencies=frequencies))
+        model = llama(made(), lambda layer: ALiBi(4) if layer else Steep(4))
     model.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"saved_class\(path, scheme=lambda layer: \.\.\)"):
         saved_class(tmp_path)
     with pytest.raises(
         ValueError, match=r"layer 1 of this model was saved with ALiBi; got RoPE\. Pass the scheme that"
     ):
-        saved_class(tmp_path, scheme=RoPE(16, pairing="half", frequencies=frequencies)).from_pretrained(tmp_path)
+        saved_class(tmp_path, scheme=lambda layer: RoPE(16) if layer else Steep(4)).from_pretrained(tmp_path)
+
+
+def test_a_scheme_of_your_own_with_other_arguments_is_refused_for_a_saved_model(tmp_path):
+    with pytest.warns(UserWarning, match=r"config\.json cannot hold this Steep"):
+        model = llama(made(), Steep(4, factor=2.0))
+    model.save_pretrained(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"saved with Steep\(heads=4, factor=2\.0\); got Steep\(heads=4, factor=1\.0\)"
+    ):
+        saved_class(tmp_path, scheme=Steep(4)).from_pretrained(tmp_path)
+    again = saved_class(tmp_path, scheme=Steep(factor=2.0, heads=4)).from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("width", [16, 64])  # 64 channels have more numbers than a command may have letters
+def test_yarn_within_a_sum_and_a_recipe_is_saved(width, tmp_path):
+    rope = RoPE(width, pairing="half", frequencies=yarn(width // 2, factor=4.0, trained=2048))
+    for number, scheme in enumerate((Sum([rope, SlidingWindow(4)]), lambda layer: NoPE() if layer else rope)):
+        model = llama(made(head_dim=width), scheme)
+        model.save_pretrained(tmp_path / str(number))
+        again = saved_class(tmp_path / str(number)).from_pretrained(tmp_path / str(number)).eval()
+        torch.testing.assert_close(logits(again), logits(model), atol=1e-6, rtol=0)
+
+
+def test_a_class_that_wants_further_numbers_of_a_rotation_gets_them(tmp_path):
+    config = transformers.PhimoeConfig(**SIZES, num_local_experts=2)
+    model = transformers.PhimoeForCausalLM(config).eval()
+    llama(model, RoPE(16, pairing="half", frequencies=yarn(8, factor=4.0, trained=2048))).save_pretrained(tmp_path)
+    again = transformers.PhimoeForCausalLM.from_pretrained(tmp_path).eval()
+    torch.testing.assert_close(logits(again), logits(model), atol=1e-5, rtol=0)
+
+
+def test_a_configuration_that_no_file_may_hold_is_left_with_a_warning():
+    model = made()
+    model.config.__class__ = Picky
+    with pytest.warns(UserWarning, match="cannot describe its new RoPE"):
+        llama(model, RoPE(16, pairing="half", base=500.0))
+    assert model.config.rope_parameters["rope_theta"] == 10000.0
+
+
+def test_a_plain_class_of_an_adapted_configuration_does_not_go_without_its_schemes():
+    config = llama(made(), ALiBi(4)).config
+    with pytest.raises(ValueError, match=r"from the configuration of a model with schemes, and has none"):
+        logits(transformers.LlamaForCausalLM(config))
+    assert logits(transformers.AutoModelForCausalLM.from_config(config)).isfinite().all()
+    assert logits(llama(transformers.LlamaForCausalLM(config), ALiBi(4))).isfinite().all()
+
+
+@torch.no_grad()
+def test_a_cache_of_other_schemes_is_refused():
+    model = llama(made(), ALiBi(4))
+    cache = model(IDS, use_cache=True).past_key_values
+    copied = copy.deepcopy(cache)
+    wanted = model(IDS[:, :1], past_key_values=copy.deepcopy(cache)).logits
+    assert torch.equal(model(IDS[:, :1], past_key_values=copied).logits, wanted)
+    for scheme in (T5Bias(4), Sum([RoPE(16, pairing="half"), SlidingWindow(4)]), RoPE(16, pairing="half")):
+        with pytest.raises(ValueError, match=r"this cache holds keys of ALiBi\(heads=4, slopes=None\)"):
+            llama(model, scheme)(IDS[:, :1], past_key_values=cache)
+    cache.reset()
+    plain = model(IDS, past_key_values=transformers.DynamicCache()).past_key_values
+    with pytest.raises(ValueError, match=r"holds keys of other schemes, and the model has ALiBi"):
+        llama(model, ALiBi(4))(IDS[:, :1], past_key_values=plain)
 
 
 @pytest.mark.parametrize("path", [None, "/no/such/folder"])

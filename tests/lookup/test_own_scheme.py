@@ -15,6 +15,7 @@ import posenc.frequencies as schedules
 from posenc.lookup import own_scheme, scheme_text
 from posenc.positions import sequence
 from posenc.schemes.graph_distance import GraphDistance
+from posenc.schemes.learned import Learned
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
 from posenc.schemes.sum import Sum
@@ -157,8 +158,18 @@ def test_frequencies_in_a_tensor_are_written_exactly() -> None:
     for given in (theta, schedules.Frequencies(theta), theta.tolist()):
         text = own_scheme.text_of(RoPE(8, frequencies=given))
         assert scheme_text.build(scheme_text.parse(text), {}).theta == RoPE(8, frequencies=theta).theta
-    with pytest.raises(ValueError, match=r"argument frequencies=Frequencies\(\.\.\), which text cannot hold"):
-        own_scheme.text_of(RoPE(8, frequencies=schedules.yarn(4, factor=4.0, trained=2048)))
+    with pytest.raises(ValueError, match=r"argument generator=Generator\(\.\.\), which text cannot hold"):
+        own_scheme.text_of(Learned(8, 4, generator=torch.Generator()))
+
+
+def test_frequencies_with_an_attention_factor_are_written_exactly() -> None:
+    given = RoPE(8, frequencies=schedules.yarn(4, factor=4.0, trained=2048))
+    text = own_scheme.text_of(given)
+    assert text.startswith("RoPE(head_dim=8, frequencies=Frequencies([1.0, ")
+    again = scheme_text.build(scheme_text.parse(text), {})
+    assert (again.theta, again.attention_factor) == (given.theta, given.attention_factor)
+    assert own_scheme.text_of(again) == text
+    assert given.attention_factor > 1
 
 
 def test_an_object_that_is_made_of_others_becomes_text_with_their_arguments(written) -> None:

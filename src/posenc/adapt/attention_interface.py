@@ -24,6 +24,7 @@ from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.rotary_embedding import Kind, Rotary, own_rotation
 from posenc.attention import attend, attend_with_weights
 from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
+from posenc.lookup import own_scheme
 from posenc.models.layers import layers
 from posenc.positions import Positions, readable, sequence
 from posenc.scheme import Scheme
@@ -38,6 +39,8 @@ MORE = {"softcap": "caps its logits", "s_aux": "has attention sinks", "position_
 """Arguments of a model's attention that change its logits, and what they mean."""
 CACHES = ("past_key_values", "layer_past")
 """Names of the cache among the arguments of attention modules."""
+MARK = "posenc_schemes"
+"""Attribute of a cache of transformers: the schemes that its keys were transformed by."""
 SCALE = 2.0**-10
 """Positions are stored times this, so that float16 holds those up to 67 million."""
 
@@ -52,13 +55,15 @@ class ForwardPass:
         reached: Set that gets the number of each layer whose attention was called.
         rotations: For each scheme a function that computes cosines and sines for the model's own rotation, if that is
             all that the scheme does.
+        calls: Calls of the schemes, which a cache is marked with.
     """
 
     def __init__(
         self, schemes: Sequence[Scheme], numbers: Sequence[int], ids: Tensor, reached: set[int],
-        rotations: Sequence[Callable[[], Any] | None],
+        rotations: Sequence[Callable[[], Any] | None], calls: str,
     ) -> None:  # fmt: skip
         self.schemes, self.numbers, self.ids, self.reached, self.rotations = schemes, numbers, ids, reached, rotations
+        self.calls = calls
         self._shared: dict[Any, tuple[int, Any]] = {}
 
     def shared(self, key: Any, layer: int, make: Callable[[], Any]) -> Any:
@@ -97,6 +102,7 @@ class SchemeEmbedding(nn.Module):
         super().__init__()
         self.schemes, self.numbers, self.kind = nn.ModuleList(schemes), tuple(numbers), kind
         self.reached: set[int] = set()
+        self.calls = ", ".join(map(_call, schemes))
         self.rotations: tuple[Rotary | None, ...] = (None,) * len(schemes)
 
     def find_rotations(self) -> None:
@@ -126,8 +132,18 @@ class SchemeEmbedding(nn.Module):
         ones = x.new_ones(*position_ids.shape, self.kind.turning)
         embeddings = PositionEmbeddings((ones, torch.zeros_like(ones)))
         rotations = [None if each is None else functools.partial(each, x, position_ids) for each in self.rotations]
-        embeddings.forward_pass = ForwardPass(self.distinct, self.numbers, position_ids, self.reached, rotations)
+        embeddings.forward_pass = ForwardPass(
+            self.distinct, self.numbers, position_ids, self.reached, rotations, self.calls
+        )
         return embeddings
+
+
+def _call(scheme: Scheme) -> str:
+    """The call that makes a scheme; its class alone if an argument cannot be written."""
+    try:
+        return own_scheme.call_of(scheme)
+    except ValueError:
+        return type(scheme).__name__
 
 
 class OwnRotation(NamedTuple):
@@ -289,6 +305,11 @@ def _scheme_attention(
     """
     call = named.pop("posenc_call", None)
     if call is None:
+        if not getattr(module, NAME, False) and getattr(module.config, NAME, None):
+            raise ValueError(
+                "this model was built from the configuration of a model with schemes, and has none. Build it by "
+                "AutoModelForCausalLM.from_config(config), or give it schemes: llama(model, scheme)."
+            )
         if getattr(module, NAME, False):
             raise ValueError(
                 "the scheme did not reach this attention, because `position_embeddings` were copied on their way. Keep "
@@ -351,6 +372,8 @@ def register() -> None:
 def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, Any] | None:
     """Hook before a layer's attention: hand it the forward pass, and a cache that stores positions."""
     passed = getattr(named.get("position_embeddings"), "forward_pass", None)
+    name = next((each for each in CACHES if each in named), CACHES[0])
+    _refuse_other_cache(named.get(name), passed, getattr(module, "layer_idx", 0))
     if passed is None:
         return None
     layer = module.layer_idx
@@ -365,8 +388,22 @@ def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
             f"model.set_attn_implementation({NAME!r})."
         )
     call = Call(passed, layer, args[0] if args else named["hidden_states"])
-    name = next((each for each in CACHES if each in named), CACHES[0])
     return args, named | {name: PositionedCache(named.get(name), call), "posenc_call": call}
+
+
+def _refuse_other_cache(cache: Any, passed: ForwardPass | None, layer: int) -> None:
+    """Refuse a cache that holds keys of other schemes, and mark one with the schemes that fill it."""
+    if cache is None or torch.compiler.is_compiling():
+        return
+    found, calls = getattr(cache, MARK, None), None if passed is None else passed.calls
+    if found == calls:
+        return
+    filled = hasattr(cache, "get_seq_length") and int(cache.get_seq_length()) > 0
+    pairs = passed is not None and not OF_PAIRS.isdisjoint(passed.schemes[passed.numbers[layer]].claims.sites)
+    if filled and (found is not None or pairs):
+        held, now = found or "other schemes", calls or "the rotation of its configuration"
+        raise ValueError(f"this cache holds keys of {held}, and the model has {now} now. Begin with a new cache.")
+    setattr(cache, MARK, calls)
 
 
 def attentions(place: nn.Module) -> list[Any]:

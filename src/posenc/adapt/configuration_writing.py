@@ -56,22 +56,43 @@ def write_rotation(config: Any, scheme: Scheme, length: int | None) -> None:
     extended = value_of(config, "max_position_embeddings")
     trained = value_of(config, TRAINED_LENGTH) or (_inside(config).get(TRAINED_LENGTH)) or extended
     if not isinstance(scheme, Rotation) or not describable(scheme) or trained is None:
-        warnings.warn(
-            f"the configuration of this model cannot describe its new {type(scheme).__name__}, so save_pretrained does "
-            "not save it. Call llama(model, scheme) with the same scheme after from_pretrained.",
-            UserWarning,
-            stacklevel=3,
-        )
+        _warn_of_no_entry(scheme)
         return
     wanted = _described(scheme, float(_inside(config).get("rope_theta") or _base(config)), int(trained))
     if scheme.of > scheme.head_dim or "partial_rotary_factor" in _inside(config):  # Phi3 reads it in any case
         wanted["partial_rotary_factor"] = scheme.head_dim / scheme.of
+    further = dict.fromkeys(("short_mscale", "long_mscale"), float(scheme.attention_factor))  # PhiMoE wants them
+    entry = name or "rope_scaling"
+    read = next((each for each in (wanted, wanted | further) if _is_read(config, entry, each)), None)
+    if read is None:
+        _warn_of_no_entry(scheme)
+        return
     for each in BASES:
         if getattr(config, each, None) is not None:
-            setattr(config, each, wanted["rope_theta"])
-    setattr(config, name or "rope_scaling", wanted)
+            setattr(config, each, read["rope_theta"])
+    setattr(config, entry, read)
     if length is not None and length > (extended or 0):
         config.max_position_embeddings = length
+
+
+def _warn_of_no_entry(scheme: Scheme) -> None:
+    warnings.warn(
+        f"the configuration of this model cannot describe its new {type(scheme).__name__}, so save_pretrained does not "
+        "save it. Call llama(model, scheme) with the same scheme after from_pretrained.",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _is_read(config: Any, entry: str, rotation: dict[str, Any]) -> bool:
+    """True if a configuration with this rotation passes the checks that its class makes of a file."""
+    if not hasattr(config, "to_dict"):
+        return True
+    try:
+        type(config).from_dict({**config.to_dict(), entry: dict(rotation)})
+    except Exception:  # each class of transformers has checks of its own
+        return False
+    return True
 
 
 def _described(rope: Rotation, base: float, trained: int) -> dict[str, Any]:

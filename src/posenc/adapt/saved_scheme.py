@@ -34,6 +34,8 @@ AUTO = (
 """Classes of transformers that find a model's class by its configuration."""
 ROTATION = "rope_parameters"
 """Entry of ``config.json`` about a model's own rotation; ``posenc`` holds it while a saved model has schemes."""
+LONGEST = 1_000_000
+"""Largest number of characters of a scheme in ``config.json``."""
 FOREIGN = "of posenc: load this model by posenc.adapt.saved_class(path).from_pretrained(path)"
 """Type of the rotation in a saved configuration. Classes of transformers raise a KeyError with this text."""
 
@@ -118,7 +120,9 @@ def write_schemes(model: Any, embedding: SchemeEmbedding) -> None:
         model.config.__class__ = kind.config_class
         model.__class__ = kind
     layers, kind = list(embedding.numbers), embedding.kind._asdict()
-    model.config.posenc = {"names": names, "texts": texts, "layers": layers, **kind}
+    unwritten = zip(embedding.schemes, texts, strict=True)
+    calls = [_call(scheme) if text is None else None for scheme, text in unwritten]
+    model.config.posenc = {"names": names, "texts": texts, "calls": calls, "layers": layers, **kind}
 
 
 def remove_schemes(model: Any) -> None:
@@ -141,10 +145,18 @@ def _text(scheme: nn.Module) -> str | None:
         return None
     try:
         text = own_scheme.text_of(scheme)  # pyright: ignore
-        parse(text)
+        parse(text, longest=LONGEST)
     except ValueError:
         return None
     return text
+
+
+def _call(scheme: nn.Module) -> str | None:
+    """Class and arguments of a scheme, also of your own; None if an argument cannot be written."""
+    try:
+        return own_scheme.call_of(scheme)  # pyright: ignore
+    except ValueError:
+        return None
 
 
 def _known_classes(config_class: Any) -> list[Any]:
@@ -253,20 +265,27 @@ def _saved_schemes(model: Any) -> Scheme | Callable[[int], Scheme]:
             raise ValueError("config.json has no scheme of this model: posenc.adapt.saved_class(path, scheme=..).")
         return _of_saved_classes(given(), described)
     with torch.device("cpu"):
-        schemes = [build(parse(text), {}) for text in described["texts"]]
+        schemes = [build(parse(text, longest=LONGEST), {}) for text in described["texts"]]
     return lambda layer: schemes[described["layers"][layer]]
 
 
 def _of_saved_classes(
     given: Scheme | Callable[[int], Scheme], described: dict[str, Any]
 ) -> Scheme | Callable[[int], Scheme]:
-    """Schemes that a user passes for a saved model. Raises ValueError for one of another class than the saved one."""
+    """Schemes that a user passes for a saved model. Raises ValueError for one of another class, or other arguments."""
+    calls = described.get("calls", [None] * len(described["names"]))
     for layer, number in enumerate(described["layers"]):
-        scheme, name = given if isinstance(given, Scheme) else given(layer), described["names"][number]
-        if type(scheme).__name__ != name:
+        scheme, name, call = (
+            given if isinstance(given, Scheme) else given(layer),
+            described["names"][number],
+            calls[number],
+        )
+        found = _call(scheme)
+        if type(scheme).__name__ != name or (None not in (call, found) and call != found):
+            got = type(scheme).__name__ if call is None else found or type(scheme).__name__
             raise ValueError(
-                f"layer {layer} of this model was saved with {name}; got {type(scheme).__name__}. Pass the scheme that "
-                "the model was trained with, or a function of the layer."
+                f"layer {layer} of this model was saved with {call or name}; got {got}. Pass the scheme that the model "
+                "was trained with, or a function of the layer."
             )
     return given
 

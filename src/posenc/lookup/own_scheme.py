@@ -95,8 +95,23 @@ def text_of(scheme: Scheme | type[Scheme]) -> str:
     own = catalogue().get(kind.__name__) is not kind and not kind.__module__.startswith(PACKAGE)
     name = _add(kind) if own else kind.__name__
     options = {} if isinstance(scheme, type) else _options(scheme)
-    words = ", ".join(f"{option}={_word(value)}" for option, value in options.items())
+    words = ", ".join(_words(options))
     return f"{name}({words})" if words else name
+
+
+def call_of(scheme: Scheme) -> str:
+    """Return the class of a scheme and all of its arguments, with those that were left out, as ``Ramp(slope=1.0)``.
+
+    Args:
+        scheme: The scheme.
+
+    Returns:
+        The call. Two codes of one class name have equal calls.
+
+    Raises:
+        ValueError: An argument cannot be written as text.
+    """
+    return f"{type(scheme).__name__}({', '.join(_words(_options(scheme, defaults=True)))})"
 
 
 def find(name: str) -> type[Scheme] | None:
@@ -177,15 +192,21 @@ def errors_in_a_sentence(text: str) -> Iterator[None]:
         ) from error
 
 
-def _options(scheme: Scheme) -> dict[str, Any]:
+def _words(options: Mapping[str, Any]) -> list[str]:
+    return [f"{option}={_word(value)}" for option, value in options.items()]
+
+
+def _options(scheme: Scheme, *, defaults: bool = False) -> dict[str, Any]:
     """Arguments that an object was made with. Frequencies in a tensor become a list, which is read back exactly."""
     kind = type(scheme)
     positional, named = scheme._arguments
-    bound = inspect.signature(kind).bind(*positional, **named).arguments
-    options = {name: _numbers(value) for name, value in bound.items()}
+    bound = inspect.signature(kind).bind(*positional, **named)
+    if defaults:
+        bound.apply_defaults()
+    options = {name: _numbers(value) for name, value in bound.arguments.items()}
     for name, value in options.items():
         for part in value if _has_schemes(value) else (value,):
-            if not (_is_scheme(part) or _is_literal(part)):
+            if not (_is_scheme(part) or _is_literal(part) or _of_frequencies(part)):
                 raise ValueError(
                     f"{kind.__name__} has the argument {name}={type(part).__name__}(..), which text cannot hold. Build "
                     "it in the constructor of a class of your own."
@@ -203,6 +224,13 @@ def _numbers(value: Any) -> Any:
     return tensor.tolist() if len(tensor) <= MOST_NUMBERS else value
 
 
+def _of_frequencies(value: Any) -> bool:
+    """True for frequencies with an attention factor, as of YaRN, few enough to be written."""
+    from posenc.frequencies import Frequencies
+
+    return isinstance(value, Frequencies) and len(value.theta) <= MOST_NUMBERS
+
+
 def _is_scheme(value: Any) -> bool:
     from posenc.scheme import Scheme
 
@@ -217,6 +245,8 @@ def _word(value: Any) -> str:
     """Text of an argument. A scheme in it stands for its class with the same arguments, as an object does."""
     if _has_schemes(value):
         return f"[{', '.join(map(_word, value))}]"
+    if _of_frequencies(value):
+        return f"Frequencies({value.theta.tolist()}, {value.attention_factor!r})"
     return text_of(value) if _is_scheme(value) else repr(value)
 
 

@@ -49,12 +49,13 @@ class Specification(msgspec.Struct, frozen=True):
     options: dict[str, Any] = {}
 
 
-def parse(text: str) -> Specification:
+def parse(text: str, *, longest: int = LONGEST) -> Specification:
     """Parse ``Name`` or ``Name(option=value, ..)``, where a value is literal, a scheme or a frequency schedule.
 
     Args:
         text: the text. Case, hyphens and underscores of the name are ignored. Arguments without a name come first, in
             the order of the constructor.
+        longest: largest number of characters.
 
     Returns:
         Class name and arguments.
@@ -62,8 +63,8 @@ def parse(text: str) -> Specification:
     Raises:
         ValueError: an unknown name, with the nearest known names; or text of another form.
     """
-    if len(text) > LONGEST:
-        raise ValueError(f"an encoding is written in up to {LONGEST:,} characters; got {len(text):,}.")
+    if len(text) > longest:
+        raise ValueError(f"an encoding is written in up to {longest:,} characters; got {len(text):,}.")
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # such as hundreds of brackets
@@ -201,7 +202,7 @@ def find(name: str) -> type[Scheme]:
 
 def schedules() -> dict[str, Callable[..., Any]]:
     """Return the frequency schedules of ``posenc.frequencies`` by their name without underscores."""
-    names = (*frequencies.CITATIONS, "periods", "from_span")  # these two have no paper
+    names = (*frequencies.CITATIONS, "periods", "from_span", "Frequencies")  # the last three have no paper
     return {plain_name(name): getattr(frequencies, name) for name in names}
 
 
