@@ -68,11 +68,16 @@ def _matrix_exponential(args: Any, made: list[Tensor]) -> float:
     return 2.0 * matrices.shape[-1] ** 3 * (TAYLOR_PRODUCTS * len(norms) + halved)
 
 
+def _triangular_solve(args: Any, made: list[Tensor]) -> float:
+    return 1.0 * made[0].numel() * args[0].shape[-1]
+
+
 COUNTS: dict[str, Callable[[Any, list[Tensor]], float]] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "_linear_pointwise": _linear,
     "linalg_matrix_exp": _matrix_exponential,
+    "linalg_solve_triangular": _triangular_solve,
 }
 """Operations of those that torch's own count lacks, by name."""
 

@@ -30,7 +30,7 @@ time is compared, so the load of the machine cancels, but for some hundredths.
 * **training**: a step of AdamW of one encoder layer of width 256 at {tokens:,} tokens, without a mask; and the memory
   that the step adds to the process.{training_state}
 * **bytes, operations**: above the aim (decoding {decode:g}, training {training:g}), what torch's operations of the same
-  step read and write, and their arithmetic where it was counted, as ratios too. A
+  step read and write, and their arithmetic, as ratios too. A
   ratio of time up to the larger of the two is what moving and computing cost; a larger one has overhead besides.
 * LieRE computes an exponential of one matrix of 64 x 64 in float64 for each token and head, and its gradient one of
   twice the size. Its generators do not commute, so no position can use the exponential of another. Blocks of 2 to 4

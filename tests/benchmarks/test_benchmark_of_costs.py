@@ -78,6 +78,9 @@ def test_operations_that_torch_does_not_count_are_counted(costs):
     q, k, v = torch.randn(1, 2, 3, 8), torch.randn(1, 2, 5, 8), torch.randn(1, 2, 5, 8)
     attended = costs.work(lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
     assert attended.operations >= 2 * 2 * 3 * 5 * 16
+    lower, rows = torch.eye(4), torch.ones(4, 3)
+    solved = costs.work(lambda: torch.linalg.solve_triangular(lower, rows, upper=False))
+    assert solved.operations == 4 * 4 * 3
     turn = torch.tensor([[0.0, 8.0], [-8.0, 0.0]], dtype=torch.float64)
     once, halved = (costs.work(lambda t=t: t.matrix_exp()).operations for t in (turn / 8, turn))
     assert (once, halved) == (2 * 8 * 5, 2 * 8 * (5 + 3))
