@@ -3,6 +3,7 @@
     python benchmarks/live_advice.py --data DIR --work STORES --estimate
     python benchmarks/live_advice.py --data DIR --work STORES --minutes 45 --out results/advice-live-cpu.json
     python benchmarks/live_advice.py --data DIR --work STORES --cases quakes text
+    python benchmarks/live_advice.py --data DIR --work NEW --full STORES --out results/advice-live-cpu.json
     python benchmarks/live_advice.py --data DIR --work STORES --cases --shuffles 40 --out FILE
     python benchmarks/live_advice.py --data DIR --work STORES --cases --budgets 2 5 10 --out FILE
 
@@ -20,6 +21,8 @@ training, so that 40 races take minutes.
 
 The cases run one after the other in one process at a low priority. The program continues where it was stopped: STORES
 has a store and an answer for each case. Cases whose predicted time is longer than the rest of --minutes are not begun.
+With --full the races run anew, in empty stores, and the full comparison has the trainings of an earlier STORES. The
+table counts those that were made by other code than the present.
 """
 
 from __future__ import annotations
@@ -47,6 +50,8 @@ from posenc.workbench.advice.trainer import Deadline, StudyTrainer
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.processor_share import available_cores
 from posenc.workbench.request_checks import reading_options
+from posenc.workbench.storage.packs import merge
+from posenc.workbench.storage.result_checks import changed_runs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.tasks.shapes import Mesh, write_mesh
@@ -180,6 +185,14 @@ class Place:
         self.answer_file.write_text(json.dumps(answer), encoding="utf-8")
         return answer
 
+    def take(self, earlier: Path) -> int:
+        """Copy the trainings of an earlier full comparison; how many of them were made by other code."""
+        store = Store(self.folder / "store")
+        merge(store, earlier)
+        made, fit = self.trainer(store)
+        specs = [spec for name in fit.candidates for spec in made.specs(store, name, whole(made))]
+        return len(changed_runs(store, specs))
+
     def full(self, seconds: float) -> tuple[dict[str, dict[int, Score]], Mapping[str, Any], bool] | None:
         """Scores of all trainings, the settings and whether there is a held-out part; None if the time ended before."""
         store = Store(self.folder / "store")
@@ -229,13 +242,20 @@ def regret(
     }  # fmt: skip
 
 
-def measured(name: str, place: Place, seconds: float) -> dict[str, Any] | None:
+def measured(name: str, place: Place, seconds: float, earlier: Path | None = None) -> dict[str, Any] | None:
     """Race and full comparison of a case; None if the time ended before."""
     race = place.race()
+    other_code = 0 if earlier is None else place.take(earlier / name / "store")
     if (full := place.full(seconds)) is None:
         return None
     found = regret(*full, race["chosen"])
-    row = {"case": name, **race, **found, "share_of_trainings": race["trainings"] / found["full_trainings"]}
+    row = {
+        "case": name,
+        **race,
+        **found,
+        "full_of_other_code": other_code,
+        "share_of_trainings": race["trainings"] / found["full_trainings"],
+    }
     (place.folder / "case.json").write_text(json.dumps(row), encoding="utf-8")
     return row
 
@@ -311,6 +331,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, required=True, help="folder of real data")
     parser.add_argument("--work", type=Path, required=True, help="folder of the data and stores of the cases")
     parser.add_argument("--cases", nargs="*", choices=list(CASES), default=list(CASES), metavar="CASE")
+    parser.add_argument("--full", type=Path, help="--work of an earlier call, whose full comparisons are taken")
     parser.add_argument("--minutes", type=float, default=math.inf, help="time of the clock for all cases")
     parser.add_argument("--shuffles", type=int, default=0, help="races on shuffled labels")
     parser.add_argument("--budgets", type=float, nargs="*", default=[], metavar="MINUTES", help="advice with budgets")
@@ -330,12 +351,12 @@ def main(words: Sequence[str] | None = None) -> int:
         place = Place(CASES[name], chosen.work / name, chosen.data)
         if (place.folder / "case.json").exists():
             continue
-        missing[name] = (1 + SHARE * (not place.answer_file.exists())) * place.seconds() / 60
+        missing[name] = ((chosen.full is None) + SHARE * (not place.answer_file.exists())) * place.seconds() / 60
         print(f"{name}: {missing[name]:.1f} core minutes", flush=True)
         if chosen.estimate or missing[name] * 60 > end - time.monotonic():
             continue
         try:
-            if measured(name, place, end - time.monotonic()) is not None:
+            if measured(name, place, end - time.monotonic(), chosen.full) is not None:
                 missing.pop(name)
         except RuntimeError as error:
             print(error, flush=True)

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from posenc.workbench import RunResult, Store
 from posenc.workbench.advice.race import Score
 
 pytestmark = pytest.mark.bare
@@ -74,3 +76,19 @@ def test_counts_and_cases(benchmark, tmp_path: Path) -> None:
     (tmp_path / "quakes" / "race.json").write_text('{"chosen": "fourier"}')
     place = benchmark.Place(benchmark.CASES["quakes"], tmp_path / "quakes", tmp_path)
     assert place.race() == {"chosen": "fourier"}, "a stored answer is not raced again"
+
+
+def test_trainings_of_an_earlier_comparison_are_taken(benchmark, tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    (tmp_path / "new").mkdir()
+    rows = [f"{a:.3f},{b:.3f},{a + b:.3f}" for a, b in draw.uniform(-60, 60, (300, 2))]
+    (tmp_path / "new" / "quakes.csv").write_text("\n".join(["longitude,latitude,depth", *rows]))
+    place = benchmark.Place(benchmark.CASES["quakes"], tmp_path / "new", tmp_path)
+    assert place.seconds() > 0
+    earlier = Store(tmp_path / "earlier")
+    made, fit = place.trainer(earlier)
+    specs = [spec for name in fit.candidates for spec in made.specs(earlier, name, benchmark.whole(made))]
+    for spec in specs:
+        earlier.finish(spec, RunResult(metrics={"r2": 0.5}), {"seconds": 1.0})
+    assert place.take(earlier.root) == 0, "they were made by the present code"
+    assert place.seconds() == 0
