@@ -27,6 +27,7 @@ OTHERS = {
     "DAPE": [{"scheme": posenc.T5Bias(8), "heads": 8}],
     "DenseGrid": [{"axes": 2, "resolution": 3, "features": 1, "domain": ((-180, -90), (180, 90))}],
     "FIRE": [{"heads": 8}, {"heads": 3, "hidden": 5}],
+    "FoPE": [{"head_dim": 64, "heads": 8, "extent": 1024}, {"head_dim": 20, "heads": 3, "extent": 8, "literal": True}],
     "FoX": [{"dim": 64, "heads": 8}, {"dim": 5, "heads": 3}],
     "FourierFeatures": [{"dim": 64, "axes": 3, "sigma": 10.0}],
     "GraphDistance": [{"heads": 8, "edges": RING}, {"heads": 3, "edges": RING, "nodes": 40}, {"heads": 2}],
