@@ -43,7 +43,11 @@ OTHERS = {
     "Laplacian": [{"dim": 64, "axes": 8}],
     "LearnableFourier": [{"dim": 64, "axes": 3, "features": 8, "hidden": 4}],
     "Learned": [{"dim": 64, "max_len": 196}, {"dim": 5, "max_len": 4}],
-    "LieRE": [{"head_dim": 8, "heads": 8, "block": 2}, {"head_dim": 6, "heads": 3, "block": 3}],
+    "LieRE": [
+        {"head_dim": 8, "heads": 8, "block": 2},
+        {"head_dim": 6, "heads": 3, "block": 3},
+        {"head_dim": 32, "heads": 2, "axes": 3, "block": 8, "commuting": "linearly dependent"},
+    ],
     "LogCPB": [{"heads": 8, "window": (14, 14), "hidden": 5}, {"heads": 3, "window": (7, 4), "hidden": 5}],
     "MixedRoPE": [{"head_dim": 64, "heads": 8}, {"head_dim": 16, "heads": 3, "axes": 4}],
     "MultiResolutionGrid": [{"axes": 2, "resolutions": (2, 3), "table_size": 16, "features": 1}],
