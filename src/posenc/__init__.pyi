@@ -38,6 +38,7 @@ from posenc.schemes.cope import CoPE as CoPE
 from posenc.schemes.dape import DAPE as DAPE
 from posenc.schemes.dense_grid import DenseGrid as DenseGrid
 from posenc.schemes.fire import FIRE as FIRE
+from posenc.schemes.fope import FoPE as FoPE
 from posenc.schemes.fourier_features import FourierFeatures as FourierFeatures
 from posenc.schemes.fox import FoX as FoX
 from posenc.schemes.graph_distance import GraphDistance as GraphDistance

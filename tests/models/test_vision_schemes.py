@@ -40,6 +40,8 @@ OF_OTHERS = {"Concat": "is made of other schemes", "ConcatAxes": "is made of oth
              "SPE": "reads the eigenvalues of a batch of graphs"}  # fmt: skip
 LONG = {"GraphDistance": "max_distance from 1 to 127"}
 """A stage of PVT has distances of up to 255."""
+FEW = {"FoPE": "the shortest has 2 pi positions"}
+"""The last stages of PVT have four tokens and one."""
 CELLS = dict.fromkeys(
     ("DenseGrid", "HashGrid", "KPlanes", "MultiResolutionGrid", "OneBlob"),
     "is defined from 0 to 1 on axis 0; position 2",
@@ -66,11 +68,11 @@ def small_pvt(**options: Any) -> VisionConfig:
 MODELS = {
     "vit": (small_vit, {}, OF_OTHERS | CELLS),
     "vit, unit square": (lambda: small_vit(view="unit", placement="every_block"), {}, OF_OTHERS | WHOLE),
-    "pvt": (small_pvt, {}, OF_OTHERS | LONG | CELLS | TURN | BETWEEN),
+    "pvt": (small_pvt, {}, OF_OTHERS | LONG | FEW | CELLS | TURN | BETWEEN),
     "pvt, first blocks": (
         lambda: small_pvt(placement="attention", keys="corner", tables=True),
         {"first_only": True},
-        OF_OTHERS | LONG | CELLS | TURN,
+        OF_OTHERS | LONG | FEW | CELLS | TURN,
     ),
 }
 

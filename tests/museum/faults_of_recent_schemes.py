@@ -9,7 +9,9 @@ from torch import Tensor
 
 from posenc.frequencies import proportional
 from posenc.kernels.domain import Points
+from posenc.kernels.rotary import Rotation
 from posenc.positions import Positions
+from posenc.schemes.fope import FoPE
 from posenc.schemes.permutohedral_grid import PermutohedralGrid
 from posenc.schemes.rope import RoPE
 from posenc.schemes.temperature import Temperature
@@ -54,3 +56,15 @@ class ShiftedInFloat32(PermutohedralGrid):
 
     def embed(self, where: Points) -> Tensor:
         return super().embed(where._replace(unit=where.unit.float()))
+
+
+class LeftOutPairsCountTwice(FoPE):
+    """github yiju-zhao/Fourier-Position-Embedding, vLLM: sines of left-out pairs are padded with 1 as their cosines."""
+
+    caught_by = "definition.attention_equals_its_definition"
+    examples = ({"head_dim": 12, "heads": 4, "extent": 60},)
+
+    def prepare(self, pos: Positions) -> Rotation:
+        cos, sin = super().prepare(pos).cos_sin.unbind(-2)
+        sin[..., self.cos_coef.shape[-1] :] = 1
+        return Rotation(torch.stack([cos, sin], -2), "half")

@@ -222,7 +222,7 @@ def test_what_is_relative_is_so_on_a_grid_moved_anywhere(make):
         ),
         (lambda: SectionedRoPE(12, (6, 0)), r"each at least one; head_dim=12 has 6 pairs"),
         (lambda: LieRE(12, 2, block=5), r"blocks of at least 2 channels that divide head_dim; got .* block=5"),
-        (lambda: LieRE(12, 2, scale=0.0), r"from \[0, scale\), so scale is above 0 and finite; got 0"),
+        (lambda: LieRE(12, 2, scale=0.0), "of the size scale, which is above 0 and finite; got 0"),
         (lambda: STRING(2, 1), r"an even head_dim with a pair for every axis; .* head_dim=2\. Use head_dim=4"),
     ],
 )

@@ -2,15 +2,23 @@
 
     R(p) = exp(sum_a p_a G_a),    G_a = -G_a^T learned;    q_p -> R(p) q_p, k_p -> R(p) k_p
 
-Source: Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7.
+ComRoPE makes the generators commute, so that R(p)^T R(p') = R(p' - p) for blocks of any width. For block j
+
+    G_a,j = m_a,j A_j                              ``commuting="linearly dependent"`` (ComRoPE-LD)
+    G_a,j = A_j if j = a mod P, 0 otherwise        ``commuting="axial partition"`` (ComRoPE-AP),   A_j = P_j - P_j^T
+
+Source: Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7; Yu et al. 2025, arXiv 2506.03737 (ComRoPE).
 
 Conventions:
 - ``block`` is the width of the diagonal blocks of G_a. "LieRE_8" has blocks of 8. The default is the width of the head.
 - Generators start uniform on [0, 2 pi), as in the authors' code (github StanfordMIMI/LieRE), which has positions in
   [0, 1]. ``scale`` is this bound.
-- On one axis ``R(m)^T R(n) = R(n - m)``. On several axes the generators do not commute, and the logits depend on more
-  than ``n - m``. Blocks of width 2 always commute; with them it is MixedRoPE.
+- On one axis ``R(m)^T R(n) = R(n - m)``. On several axes the generators do not commute unless ``commuting`` is given,
+  and the logits depend on more than ``n - m``. Blocks of width 2 always commute; with them it is MixedRoPE.
 - Every head has its own generators. They stay in float32 when the module is cast.
+- Parameters are the entries above the diagonals alone. The authors of ComRoPE train the whole P_j (github
+  Longin-Yu/ComRoPE); its entries start as N(0, 1), so those of A_j start as N(0, 2). Their m_a,j start as N(0, 1) and
+  are shared by heads, their blocks have width 2 by default, and their positions lie in [0, 1].
 - The matrix exponentials cost ``O(h N d block^2)`` in float64, once per forward pass. Blocks of width up to 4 use a
   closed form, which for width 4 takes a seventh of the time.
 """
@@ -24,6 +32,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
+from posenc.kernels.commuting_generators import Commuting, refuse_misfit, weighted_sum
 from posenc.kernels.matrix_exponential import exponential
 from posenc.kernels.shape_checks import require_width
 from posenc.positions import Positions
@@ -40,13 +49,15 @@ class LieRE(Scheme):
         heads: Number h of heads with generators of their own. With grouped-query attention: the number of key heads.
         axes: Number P of axes of the positions. Default: 2.
         block: Width of the diagonal blocks of ``G_a``, at least 2, a divisor of ``head_dim``. Default: ``head_dim``.
-        scale: Upper bound of the initial entries, uniform on [0, scale), in radians per unit of position. Default:
-            2 pi.
+        scale: Size of the initial entries, in radians per unit of position: uniform on [0, scale), or N(0, 2 scale^2)
+            with ``commuting``. Default: 2 pi, or 1 with ``commuting``.
+        commuting: Form of generators that commute: "linearly dependent" for multiples of one generator,
+            "axial partition" for one axis per block. Default: None, generators that do not commute.
         generator: Random generator of the initial entries. Default: torch's global generator.
 
     Raises:
         ValueError: If ``heads`` or ``axes`` is less than 1, ``block`` does not divide ``head_dim`` or is less than 2,
-            or ``scale`` is not positive and finite.
+            ``scale`` is not positive and finite, ``commuting`` is unknown, or axes have unequal numbers of blocks.
 
     Example:
         >>> import torch
@@ -57,6 +68,8 @@ class LieRE(Scheme):
 
     References:
         Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7.
+        Yu, Jiang, Jia, Yan, Liu, Qian, Li, Dong, Zhang and Yuan, 2025, "ComRoPE: Scalable and Robust Rotary Position
+        Embedding Parameterized by Trainable Commuting Angle Matrices", arXiv 2506.03737.
     """
 
     cite = """@inproceedings{ostmeier2025liere,
@@ -71,21 +84,18 @@ class LieRE(Scheme):
         {"head_dim": 12, "heads": 4, "block": 2},
         {"head_dim": 12, "heads": 4, "axes": 1},
         {"head_dim": 12, "heads": 1, "axes": 3},
+        {"head_dim": 12, "heads": 4, "block": 3, "commuting": "linearly dependent"},
+        {"head_dim": 12, "heads": 4, "block": 6, "commuting": "axial partition", "scale": 0.5},
     )
-    wide = frozenset({"generators"})
+    wide = frozenset({"generators", "multipliers"})
 
     generators: nn.Parameter
+    multipliers: nn.Parameter | None
 
     def __init__(
-        self,
-        head_dim: int,
-        heads: int,
-        axes: int = 2,
-        *,
-        block: int | None = None,
-        scale: float = 2 * math.pi,
-        generator: torch.Generator | None = None,
-    ) -> None:
+        self, head_dim: int, heads: int, axes: int = 2, *, block: int | None = None, scale: float | None = None,
+        commuting: Commuting | None = None, generator: torch.Generator | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.heads = heads
         block = head_dim if block is None else block
@@ -94,15 +104,20 @@ class LieRE(Scheme):
                 f"LieRE needs axes >= 1, heads >= 1 and blocks of at least 2 channels that divide head_dim; got "
                 f"axes={axes}, heads={heads}, block={block}, head_dim={head_dim}."
             )
+        scale = scale if scale is not None else 1.0 if commuting else 2 * math.pi
         if not 0 < scale < math.inf:
             raise ValueError(
-                f"LieRE draws initial generators from [0, scale), so scale is above 0 and finite; got {scale:g}."
+                f"LieRE draws initial generators of the size scale, which is above 0 and finite; got {scale:g}."
             )
+        blocks, entries = head_dim // block, block * (block - 1) // 2
+        refuse_misfit(commuting, blocks, axes)
         self.head_dim, self.block, self.scale = head_dim, block, scale
-        self.generators = nn.Parameter(torch.empty(heads, axes, head_dim // block, block * (block - 1) // 2))
+        self.commuting: Commuting | None = commuting
+        self.generators = nn.Parameter(torch.empty(heads, 1 if commuting else axes, blocks, entries))
+        self.multipliers = nn.Parameter(torch.empty(axes, blocks)) if commuting == "linearly dependent" else None
         self.reset_parameters(generator)
         self.claims = Claims(
-            translation="exact" if axes == 1 or block == 2 else "none",
+            translation="exact" if axes == 1 or block == 2 or commuting else "none",
             isometric=True,
             learned=True,
             range=None,
@@ -119,15 +134,20 @@ class LieRE(Scheme):
             generator: Random generator. Default: torch's global generator.
         """
         with torch.no_grad():
-            self.generators.uniform_(0, self.scale, generator=generator)
+            if self.commuting is None:
+                self.generators.uniform_(0, self.scale, generator=generator)
+            else:
+                self.generators.normal_(0, math.sqrt(2) * self.scale, generator=generator)
+            if self.multipliers is not None:
+                self.multipliers.normal_(generator=generator)
 
     @override
     def prepare(self, pos: Positions) -> Tensor:
         """Return rotations ``(h, N, blocks, block, block)``, or ``(B, h, ..)`` where samples differ."""
         self._take(pos)
         coords = pos.precise() if pos.placed is None else pos.precise() * pos.placed[..., None]
-        coords = coords.unsqueeze(-3)[..., None, None]  # (.., 1, N, P, 1, 1)
-        upper = (coords * self.generators.double()[:, None]).sum(-3)
+        multipliers = None if self.multipliers is None else self.multipliers.double()
+        upper = weighted_sum(coords, self.generators.double(), multipliers, self.commuting)
         return exponential(upper, self.block).to(pos.table_dtype)
 
     @override
@@ -152,7 +172,12 @@ class LieRE(Scheme):
             return x
         own, entries = self.generators[head.among(len(self.generators))], []
         for number in range(self.head_dim // self.block):
-            entry = iter(torch.stack([p[a] * own[a, number] for a in range(len(p))]).sum(0))
+            parts = [p[a] * own[a, number] for a in range(len(own))]
+            if self.multipliers is not None:
+                parts = [p[a] * self.multipliers[a, number] * own[0, number] for a in range(len(p))]
+            elif self.commuting is not None:
+                parts = [p[number % len(p)] * own[0, number]]
+            entry = iter(torch.stack(parts).sum(0))
             whole = [[torch.zeros((), dtype=x.dtype)] * self.block for _ in range(self.block)]
             for i in range(self.block):
                 for j in range(i + 1, self.block):

@@ -4,7 +4,7 @@
     posenc run language --data DIR                      tiny-shakespeare
     posenc run language --data DIR --panels rotary --seeds 0 1 2 3 4        nine rotary encodings, as published
     posenc run language --data DIR --panels extrapolation                   seventeen encodings in longer contexts
-    posenc run language --data DIR --panels recent                          eleven encodings since 2024, and RoPE, ALiBi
+    posenc run language --data DIR --panels recent                          twelve encodings since 2024, and RoPE, ALiBi
     posenc run language --panels recall                                     copying, sorting, retrieval; reads no file:
                                                                             four encodings, a quarter of an hour
     posenc run language --data DIR --preset standard --yes                  all panels, contexts up to 4,096: hours

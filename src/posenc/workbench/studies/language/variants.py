@@ -51,8 +51,8 @@ RECALL = (*EXTRAPOLATION, "vo-rope")
 SEGMENTED = ("bipe-rope", "bipe-alibi")
 """Encodings that read segments, which end at line ends. Texts without line ends and recall tasks have none."""
 RECENT = (
-    "p-rope", "rope-chunks and nope", "rope-window and nope", "selective-rope", "relative-logits", "path", "fox",
-    "dape", "stick-breaking", *SEGMENTED,
+    "p-rope", "rope-chunks and nope", "rope-window and nope", "fope", "selective-rope", "relative-logits", "path",
+    "fox", "dape", "stick-breaking", *SEGMENTED,
 )  # fmt: skip
 """Encodings of 2024 and later, and recipes by layer of models since then."""
 RECENT_BESIDE = ("nope", "rope", "alibi")
@@ -102,6 +102,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "encoding, and queries that grow with the logarithm of the position (iRoPE, Llama 4); in turn with fewer layers",
     "rope-window and nope": "RoPE in a window of half the training length in three layers of four, and no encoding in "
     "the fourth (RNoPE, Command A); in turn with fewer layers",
+    "fope": "RoPE whose pairs turn by random sums of the waves that fit into the training length (FoPE)",
     "selective-rope": "rotation of queries and keys by angles that each token adds to",
     "relative-logits": "a bias by distance that each query mixes from learned profiles (Inkling)",
     "path": "reflections that each token applies to the keys before it (PaTH)",
@@ -221,6 +222,7 @@ def _recent_schemes(config: LanguageConfig, window: int) -> dict[str, tuple[Spec
             *within(Specification("SlidingWindow", {"size": size})),
             Specification("NoPE"),
         ),
+        "fope": (Specification("FoPE", {"heads": config.key_heads, "extent": float(window)}),),
         "selective-rope": (Specification("SelectiveRoPE"),),
         "relative-logits": (Specification("RelativeLogits", {"distances": window}),),
         "path": (Specification("PaTH"),),
