@@ -6,8 +6,8 @@
 
 Atheris chooses the bytes by the lines that they reach, where it is installed (pip install atheris); otherwise they are
 random. A file that breaks a reader, or takes it more than ten seconds, is written to fuzz-READER, and the error is
-raised. Seconds are of the processor, not of a clock. A record adds up the seconds of several calls, so that a reader
-which has had its time is left out of the next one.
+raised. Seconds are of the processor, not of a clock. A record adds up the seconds of several calls, also of one that
+a signal stopped, so that a reader which has had its time is left out of the next one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import importlib.util
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 LONGEST = 10.0
 """Seconds of one file; a reader that takes longer hangs for its user."""
+KEPT_EVERY = 10.0
+"""Seconds after which the counts are written, for a call that is stopped."""
 
 
 def changed(content: bytes, chance: random.Random) -> bytes:
@@ -70,7 +73,7 @@ def attempt(reader: Reader, path: Path, content: bytes, name: str) -> bool:
 
 
 def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
-    """Fuzz one reader until its time is over, then write the counts to ``ended``."""
+    """Fuzz one reader until its time is over, and write the counts to ``ended``, now and then and at the end."""
     guided = importlib.util.find_spec("atheris") is not None
     if guided:
         import atheris  # pyright: ignore[reportMissingImports]
@@ -85,12 +88,18 @@ def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     reader.write(path)
     whole, began = path.read_bytes(), time.process_time()
+    kept = 0.0
 
     def one(content: bytes) -> None:
+        nonlocal kept
         counts[attempt(reader, path, content, name)] += 1
-        if (used := time.process_time() - began) > seconds:
+        used = time.process_time() - began
+        if used - kept > KEPT_EVERY or used > seconds:
+            kept = used
             counted = {"seconds": round(used), "files": sum(counts.values()), "read": counts[True]}
-            ended.write_text(json.dumps(counted | {"guided by coverage": guided}))
+            ended.with_suffix(".new").write_text(json.dumps(counted | {"guided by coverage": guided}))
+            ended.with_suffix(".new").replace(ended)
+        if used > seconds:
             os._exit(0)  # Atheris has no other end that lets a program go on.
 
     if guided:
@@ -123,33 +132,47 @@ def main() -> int:
     record: dict[str, Any] = {}
     if given.record and given.record.exists():
         record = json.loads(given.record.read_text())["readers"]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     broken = []
     for name in [given.reader] if given.reader else READERS:
         done = record.get(name, {"seconds": 0, "files": 0, "read": 0, "calls": 0, "broken": 0})
         if done["seconds"] >= given.seconds:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            ended = Path(folder) / "ended.json"
-            left, seed = given.seconds - done["seconds"], given.seed + done["calls"] * 1000
-            asked = ["--reader", name, "--seconds", f"{left:g}", "--seed", f"{seed}", "--ended", str(ended)]
-            subprocess.run([sys.executable, __file__, *asked], check=False)
-            done["calls"] += 1
-            if not ended.exists():
-                print(f"{name}: a file broke the reader; it is in fuzz-{name.replace(' ', '-')}.", flush=True)
-                done["broken"] += 1
-                broken.append(name)
-            else:
-                counted = json.loads(ended.read_text())
-                done["guided by coverage"] = counted["guided by coverage"]
-                for each in ("seconds", "files", "read"):
-                    done[each] += counted[each]
-                files, seconds = counted["files"], counted["seconds"]
-                print(f"{name}: {files:,} files in {seconds} s, each read or refused.", flush=True)
         record[name] = done
-        if given.record:
-            origin = provenance.gather() | {"command": f"fuzz.py --seconds {given.seconds:g}"}
-            given.record.write_text(json.dumps({"readers": record, "provenance": origin}, indent=1) + "\n")
+        try:
+            if not fuzz_in_a_process(name, given.seconds, given.seed, done):
+                broken.append(name)
+        finally:
+            if given.record:
+                origin = provenance.gather() | {"command": f"fuzz.py --seconds {given.seconds:g}"}
+                given.record.write_text(json.dumps({"readers": record, "provenance": origin}, indent=1) + "\n")
     return 1 if broken else 0
+
+
+def fuzz_in_a_process(name: str, seconds: float, seed: int, done: dict[str, Any]) -> bool:
+    """Fuzz one reader for the rest of its time and add the counts to ``done``, also if it is stopped by a signal.
+
+    Returns:
+        False if a file broke the reader.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        ended = Path(folder) / "ended.json"
+        left, seed = seconds - done["seconds"], seed + done["calls"] * 1000
+        asked = ["--reader", name, "--seconds", f"{left:g}", "--seed", f"{seed}", "--ended", str(ended)]
+        done["calls"] += 1
+        try:
+            held = subprocess.run([sys.executable, __file__, *asked], check=False).returncode == 0
+        finally:
+            counted = json.loads(ended.read_text()) if ended.exists() else {}
+            for each in ("seconds", "files", "read"):
+                done[each] += counted.get(each, 0)
+            done["guided by coverage"] = importlib.util.find_spec("atheris") is not None
+    if not held:
+        print(f"{name}: a file broke the reader; it is in fuzz-{name.replace(' ', '-')}.", flush=True)
+        done["broken"] += 1
+        return False
+    print(f"{name}: {counted['files']:,} files in {counted['seconds']} s, each read or refused.", flush=True)
+    return True
 
 
 if __name__ == "__main__":
