@@ -144,7 +144,7 @@ def collect(path: Path, target: str | None, question: str | None, names: Sequenc
     found = recognize(path, None, target)
     kind, study = found.kind, studies.find(found.kind.study)
     request = Request(preset="quick", source=path, reading={"target": target} if target else {})
-    candidates = {name: each for name, each in by_name(kind).items() if name in names or not names}
+    candidates = {name: each for name, each in by_name(kind, question).items() if name in names or not names}
     trainer = StudyTrainer(study, kind, request, question or next(iter(kind.questions)), candidates)
     trainer.executor = Local(1)
     with tempfile.TemporaryDirectory() as folder:

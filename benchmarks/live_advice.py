@@ -80,6 +80,25 @@ def quakes(path: Path, data: Path) -> None:
     path.write_text("longitude,latitude,depth,magnitude\n" + "\n".join(",".join(f"{v:g}" for v in row) for row in rows))
 
 
+def magnitudes(path: Path, data: Path) -> None:
+    """Write a table of earthquakes: longitude, latitude and magnitude."""
+    with np.load(data / "geo" / "natural_earth_110m_raster.npz") as packed:
+        rows = packed["quakes_lon_lat_depth_mag"][:, [0, 1, 3]]
+    path.write_text("longitude,latitude,magnitude\n" + "\n".join(",".join(f"{v:g}" for v in row) for row in rows))
+
+
+def land(path: Path, data: Path) -> None:
+    """Write a table of 2,000 random places on the globe and the share of land in the half degree around each."""
+    with np.load(data / "geo" / "natural_earth_110m_raster.npz") as packed:
+        share = packed["land"]
+    draw = np.random.default_rng(0)
+    latitude = np.degrees(np.arcsin(draw.uniform(-1, 1, 2000)))
+    longitude = draw.uniform(-180, 180, 2000)
+    rows, columns = ((90 - latitude) * 2).astype(int).clip(0, 359), ((longitude + 180) * 2).astype(int).clip(0, 719)
+    made = zip(longitude, latitude, share[rows, columns], strict=True)
+    path.write_text("longitude,latitude,land\n" + "\n".join(f"{x:.4f},{y:.4f},{v / 255:.3f}" for x, y, v in made))
+
+
 def spot(path: Path, data: Path) -> None:
     """Write the mesh of the cow Spot."""
     with np.load(data / "mesh" / "spot.npz") as packed:
@@ -113,6 +132,10 @@ CASES: Mapping[str, Case] = {
     "quakes-new": Case(quakes, "quakes.csv", "depth", "new"),
     "california": Case(california, "california.csv", "median_house_value"),
     "california-new": Case(california, "california.csv", "median_house_value", "new"),
+    "magnitude": Case(magnitudes, "magnitudes.csv", "magnitude"),
+    "magnitude-new": Case(magnitudes, "magnitudes.csv", "magnitude", "new"),
+    "land": Case(land, "land.csv", "land"),
+    "land-new": Case(land, "land.csv", "land", "new"),
     "photograph": Case(photograph, "photograph.png"),
     "spot": Case(spot, "spot.obj"),
     "weather": Case(weather, "seattle-weather.csv"),
@@ -209,7 +232,7 @@ def trainer_of(path: Path, target: str | None, question: str | None) -> StudyTra
     reading = reading_options(found.kind.study, found.path, {"target": target})
     request = Request(preset="quick", source=found.path, reading=reading)
     asked = question or next(iter(found.kind.questions))
-    return StudyTrainer(studies.find(found.kind.study), found.kind, request, asked, by_name(found.kind))
+    return StudyTrainer(studies.find(found.kind.study), found.kind, request, asked, by_name(found.kind, asked))
 
 
 def whole(trainer: StudyTrainer) -> Rung:

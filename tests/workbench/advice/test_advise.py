@@ -45,8 +45,8 @@ ENCODINGS = {candidate.name for kind in KINDS for candidate in kind.candidates i
 def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control and two encodings of each kind."""
 
-    def few(kind: Kind):
-        every = by_name(kind)
+    def few(kind: Kind, question: str | None):
+        every = by_name(kind, question)
         names = list(every)
         return {name: every[name] for name in (names[0], *names[2:4])}
 

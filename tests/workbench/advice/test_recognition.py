@@ -43,6 +43,19 @@ def test_a_path_is_read_as_its_kind(study: str, name: str, tmp_path: Path) -> No
     assert "is read as" in found.sentence
 
 
+def test_the_order_of_the_candidates_follows_the_question() -> None:
+    for kind in KINDS:
+        names = {candidate.name for candidate in kind.candidates if not candidate.control}
+        assert kind.early.keys() <= kind.questions.keys()
+        assert all(names >= set(early) for early in kind.early.values())
+    places = next(kind for kind in KINDS if kind.study == "places")
+    between, new = list(by_name(places)), list(by_name(places, "new"))
+    assert between[:4] == ["coordinates", "none", "fourier", "fourier (detail 16)"]
+    assert new[:4] == ["coordinates", "none", "sphere-c-plus", "sphere-dfs"]
+    assert sorted(between) == sorted(new)
+    assert between == list(by_name(places, "between"))
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("study", "name"), FILES.items())
 def test_every_candidate_of_a_kind_can_be_built_or_is_left_out_for_a_reason(study, name, tmp_path: Path) -> None:

@@ -210,7 +210,7 @@ def _trainer(
     definition = studies.find(kind.study)
     reading = request_checks.reading_options(kind.study, found.path, options)
     request = Request(preset="quick", source=found.path, reading=reading, changes=dict(changes), device=device)
-    return StudyTrainer(definition, kind, request, question or next(iter(kind.questions)), by_name(kind))
+    return StudyTrainer(definition, kind, request, question or next(iter(kind.questions)), by_name(kind, question))
 
 
 def _plan(kind: Kind, settings: Mapping[str, Any], processes: int) -> RacePlan:

@@ -81,6 +81,7 @@ class Kind:
         noun: The data in words.
         metrics: Scores; the first one that a run has counts.
         candidates: Candidates in the order of their importance, the controls first.
+        early: Question to the names of candidates that come before the others, after the controls.
         condition: Maps a request and a question to the label of the condition.
         questions: Question to its phrase; the first one is usual.
         half: Setting of the time limit of a training, for a study whose trainings have one; "" otherwise.
@@ -94,6 +95,7 @@ class Kind:
     noun: str
     metrics: tuple[Metric, ...]
     candidates: tuple[Candidate, ...]
+    early: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     condition: Callable[[Request, str], str] = _main
     questions: Mapping[str, str] = field(default_factory=lambda: {"": ""})
     half: str = ""
@@ -134,15 +136,18 @@ KINDS: tuple[Kind, ...] = (
         candidates=(
             _control("coordinates", BARE),
             _control("none", NO_POSITIONS),
-            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES),
-            *_with("detail", 2, "fourier"),  # the first ones span coarse to fine: a smooth target needs a coarse one,
-            *_with("detail", 16, "fourier"),  # and between known places the finest is often best
-            *_plain("positional", "hash", "sphere-dfs"),
+            *_plain("fourier", "sphere-c-plus", *WITH_FURTHER_AXES, "sphere-dfs"),
+            *_with("detail", 2, "fourier"),
+            *_with("detail", 16, "fourier", "hash"),
+            *_plain("positional", "hash"),
             *_with("detail", 2, "sphere-c-plus"),
-            *_with("detail", 16, "hash"),
             *_plain("space2vec-theory", "learnable-fourier", "harmonics", "dense", "sphere-m-plus"),
             *_with("detail", 4, "fourier", "hash"),
         ),
+        early={  # fine scales fill gaps between known places, and mislead away from them
+            "between": ("fourier", "fourier (detail 16)", *WITH_FURTHER_AXES),
+            "new": ("sphere-c-plus", "sphere-dfs", *WITH_FURTHER_AXES, "fourier (detail 2)"),
+        },
         condition=lambda request, question: places.label_of(request, "blocks" if question == "new" else "random"),
         questions={"between": "at places between known places", "new": "at new places, away from known ones"},
         references=("boosting",),

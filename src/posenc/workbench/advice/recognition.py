@@ -157,6 +157,13 @@ def fitting(trainer: StudyTrainer, store: Store) -> Fitting:
     return Fitting(tuple(chosen), left_out, first)
 
 
-def by_name(kind: Kind) -> dict[str, Candidate]:
-    """Candidates of a kind by name."""
-    return {candidate.name: candidate for candidate in kind.candidates}
+def by_name(kind: Kind, question: str | None = None) -> dict[str, Candidate]:
+    """Candidates of a kind by name, in the order of a race on a question; None for the usual one."""
+    early = kind.early.get(question or next(iter(kind.questions)), ())
+
+    def place(candidate: Candidate) -> int:
+        if candidate.control:
+            return -1
+        return early.index(candidate.name) if candidate.name in early else len(early)
+
+    return {candidate.name: candidate for candidate in sorted(kind.candidates, key=place)}
