@@ -56,7 +56,7 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.tasks.shapes import Mesh, write_mesh
 
-NICE, SHARE, LEAST_SECONDS = 15, 0.25, 60
+NICE, SHARE, LEAST_SECONDS = 15, 0.25, 40
 """Priority, share of the full comparison that is the budget of a race, and the smallest budget."""
 CHOOSING, TESTING, SEEDS = 3, 6, 5
 """Seeds that choose, and all seeds, of data without a held-out part; seeds of other data."""
