@@ -268,7 +268,8 @@ def regret(
 def measured(name: str, place: Place, seconds: float, earlier: Path | None = None) -> dict[str, Any] | None:
     """Race and full comparison of a case; None if the time ended before."""
     race = place.race()
-    other_code = 0 if earlier is None else place.take(earlier / name / "store")
+    stored = None if earlier is None else earlier / name / "store"
+    other_code = place.take(stored) if stored is not None and stored.exists() else 0
     if (full := place.full(seconds)) is None:
         return None
     found = regret(*full, race["chosen"])
@@ -374,7 +375,11 @@ def main(words: Sequence[str] | None = None) -> int:
         place = Place(CASES[name], chosen.work / name, chosen.data)
         if (place.folder / "case.json").exists():
             continue
-        missing[name] = ((chosen.full is None) + SHARE * (not place.answer_file.exists())) * place.seconds() / 60
+        missing[name] = (
+            ((chosen.full is None or not (chosen.full / name).exists()) + SHARE * (not place.answer_file.exists()))
+            * place.seconds()
+            / 60
+        )
         print(f"{name}: {missing[name]:.1f} core minutes", flush=True)
         if chosen.estimate or missing[name] * 60 > end - time.monotonic():
             continue
