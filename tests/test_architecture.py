@@ -33,6 +33,7 @@ LAYERS = (
     ("graph_batch", "version", "lookup", "workbench.files", "workbench.storage", "workbench.tables"),
     ("lookup.moved", "lookup.name_suggestion", "lookup.scheme_reference"),
     ("coordinate_names", "positions", "frequencies", "claims", "whole_numbers"),
+    ("constructor_checks",),
     ("position_augmentation", "graph_data", "multimodal_positions", "segment_positions", "timestamps"),
     ("scheme",),
     ("kernels",),

@@ -84,7 +84,7 @@ def prepared(positions: int, tokens: int):
         ),
         (
             lambda: run(mask=torch.ones(2, 6, dtype=torch.bool)),
-            r"here \(6, 6\); got \(2, 6\)\. For one row of keys per sample, \(B, K\), write mask\[:, None, None\]",
+            r"with B = 2 or 1 and H = 4 or 1; got \(2, 6\)\..*\(B, K\), write mask\[:, None, None\]",
         ),
         (lambda: run(scheme=FoX(12, 4), x=torch.zeros(3, 6, 12)), r"`q` is of 2 samples and `x` of 3"),
         (
@@ -314,8 +314,8 @@ def prepared_by(scheme, where, pair, **other):
             r"pass attention\(\.\., x=x\), or attend\(\.\., kept=scheme\.keep\(x, where_k\)",
         ),
         (lambda: prepared_by(RoPE, None, None), r"attention takes a scheme.*got the class RoPE"),
-        (lambda: prepared_by(RoPE(12), sequence(6), None), r"`where_q` is what this RoPE prepares.*got Positions"),
-        (lambda: prepared_by(RoPE(12), None, None), r"`where_q` is what this RoPE prepares.*got NoneType"),
+        (lambda: prepared_by(RoPE(12), sequence(6), None), r"what scheme\.prepare\(pos\) returns; got Positions"),
+        (lambda: prepared_by(RoPE(12), None, None), r"what scheme\.prepare\(pos\) returns; got NoneType"),
         (lambda: prepared_by(ALiBi(4), sequence(6), None), r"ALiBi acts on pairs of tokens, and `pair` is None"),
         (lambda: prepared_by(NoPE(), sequence(6), None, mask=[[True]]), r"`mask` is a tensor, True where.*got list"),
         (lambda: prepared_by(NoPE(), sequence(6), None, scale=float("inf")), r"`scale` is a finite number.*got inf"),

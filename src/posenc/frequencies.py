@@ -400,6 +400,8 @@ def yarn(
     beta = MOST_TURNS if beta is None else beta
     if not 0 < alpha < beta:
         raise ValueError(f"YaRN's ramp rises from alpha to beta turns, 0 < alpha < beta; got {alpha:g} and {beta:g}.")
+    if not (isinstance(literal, bool) or literal == "unrounded"):
+        raise ValueError(f"`literal` is True, False or 'unrounded'; got {literal!r}.")
     if literal:
         keep = _ramp_of_the_code(count, trained, base, (alpha, beta), rounded=literal != "unrounded")
     else:

@@ -123,7 +123,10 @@ class LengthRoPE(Scheme):
         length = max(length, SHORTEST)
         if self.doubling_from is not None and length > self.doubling_from:
             length = self.doubling_from * 2 ** math.ceil(math.log2(length / self.doubling_from) - 1e-12)
-        return RoPE(self.head_dim, of=self.of, frequencies=self.frequencies(length), pairing=self.pairing)
+        frequencies = self.frequencies(length)
+        if frequencies is None:
+            raise ValueError(f"the function of LengthRoPE returned None for a length of {length}. Return frequencies.")
+        return RoPE(self.head_dim, of=self.of, frequencies=frequencies, pairing=self.pairing)
 
     @override
     def for_texts(self, *positions: Positions) -> LengthRoPE:

@@ -24,6 +24,7 @@ from torch._C._functorch import maybe_current_level
 from torch.utils import _pytree as pytree
 
 from posenc.graph_batch import GraphBatch
+from posenc.whole_numbers import are_whole
 
 SMALL_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.uint16, torch.uint32, torch.uint64)
 SMALL_FLOATS = (torch.float16, torch.bfloat16)
@@ -95,8 +96,9 @@ class Positions:
             )
         if self.coords.dtype == torch.bool or self.coords.is_complex():
             raise ValueError(f"positions are real numbers; got {self.coords.dtype}. Pass integers or floats.")
-        if self.placed is not None and self.placed.dtype != torch.bool:
-            raise ValueError(f"`placed` is True or False for each token; got {self.placed.dtype}. Write placed.bool().")
+        if self.placed is not None and getattr(self.placed, "dtype", None) != torch.bool:
+            got, remedy = getattr(self.placed, "dtype", type(self.placed).__name__), "torch.as_tensor(placed).bool()"
+            raise ValueError(f"`placed` is True or False for each token; got {got}. Write {remedy}.")
         if self.placed is not None and not _fits(self.placed, shape):
             raise ValueError(
                 f"`placed` says for each of the {shape[-2]} tokens whether it has a position; "
@@ -232,6 +234,11 @@ class Positions:
 
 
 def _moved(coords: Tensor, shift: Tensor | float, move: Callable[..., Tensor] = torch.add) -> Tensor:
+    if isinstance(shift, Tensor) and shift.dim() and shift.shape[-1] not in (1, coords.shape[-1]):
+        raise ValueError(
+            f"a shift is one number, one per axis, here {coords.shape[-1]}, or a tensor that broadcasts to the "
+            f"coordinates; got one of shape {tuple(shift.shape)}. For one shift per sample write shift[:, None, None]."
+        )
     fraction = isinstance(shift, float) or (isinstance(shift, Tensor) and shift.is_floating_point())
     if not fraction or coords.is_floating_point() or not readable(coords) or coords.numel() == 0:
         return move(coords, shift)
@@ -329,6 +336,13 @@ def sequence(length: int | Tensor, *, start: float = 0, device: torch.device | s
                 [11],
                 [12]])
     """
+    if isinstance(start, str) or not (hasattr(start, "__float__") or isinstance(start, torch.SymInt | torch.SymFloat)):
+        raise ValueError(f"`start` is the position of the first token, a number; got {start!r}.")
+    if isinstance(length, Tensor) and length.dtype == torch.bool:
+        raise ValueError(
+            "a sequence takes position ids, and this tensor is True or False, as a mask of real tokens. Its ids are "
+            "(mask.cumsum(-1) - 1).clamp(min=0)."
+        )
     if isinstance(length, Tensor):
         return Positions(_moved(length[..., None], start))
     if not isinstance(length, int | torch.SymInt) and (
@@ -372,7 +386,7 @@ def grid(*shape: int, span: float | None = None, device: torch.device | str | No
                 [1, 0],
                 [1, 1]])
     """
-    if not shape or min(shape) < 0:
+    if not shape or not all(isinstance(each, torch.SymInt) or are_whole(each, least=0) for each in shape):
         raise ValueError(f"a grid needs a size along each axis, as grid(14, 14); got grid{shape}.")
     axes = [torch.arange(n, device=device) for n in shape]
     if span is not None:

@@ -27,6 +27,7 @@ from typing_extensions import override
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
+from posenc.constructor_checks import refuse_other_types
 from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions, readable
 
@@ -135,6 +136,24 @@ def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
     return scheme
 
 
+def _checking_types(init: Callable[Args, None]) -> Callable[Args, None]:
+    """A constructor that says in a sentence which argument is of another type. Its own sentences come first."""
+
+    @functools.wraps(init)
+    def checked(*positional: Args.args, **named: Args.kwargs) -> None:
+        kind: Any = type(positional[0])
+        try:
+            init(*positional, **named)
+        except (TypeError, AttributeError, RuntimeError, OverflowError):
+            if kind.__init__ is checked:
+                refuse_other_types(kind, positional[1:], named)
+            raise
+        if kind.__init__ is checked:
+            refuse_other_types(kind, positional[1:], named)
+
+    return checked
+
+
 class Scheme(nn.Module, abc.ABC):
     """Base class of positional encodings: an ``nn.Module`` that reads positions and acts at named sites of a network.
 
@@ -214,10 +233,12 @@ class Scheme(nn.Module, abc.ABC):
         __new__ = _with_arguments
 
     def __init_subclass__(cls) -> None:
-        """Let the maps of a subclass refuse a wrong site, at which most of them would return ``x`` unchanged."""
+        """Let a subclass refuse wrong sites, at which most maps would return ``x``, and arguments of another type."""
         super().__init_subclass__()
         for name in MAPPED.keys() & vars(cls).keys():
             setattr(cls, name, _refusing_other_sites(vars(cls)[name]))
+        if "__init__" in vars(cls):
+            setattr(cls, "__init__", _checking_types(vars(cls)["__init__"]))  # noqa: B010
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:

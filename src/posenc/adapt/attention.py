@@ -181,6 +181,8 @@ def multihead(
         torch.Size([1, 5, 16])
     """
     refuse_no_model(model, "multihead")
+    if not callable(positions):
+        raise ValueError(f"`positions` is a function from a number of tokens to positions; got {positions!r}.")
     found = [
         (parent, name, child)
         for parent in model.modules()

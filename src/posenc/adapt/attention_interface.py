@@ -24,6 +24,7 @@ from posenc.adapt.compatibility import refuse_sites
 from posenc.adapt.rotary_embedding import Kind, Rotary, own_rotation
 from posenc.attention import attend, attend_with_weights
 from posenc.kernels.attention_mask import LOWEST_ADDED, causal_mask
+from posenc.kernels.householder import has_undivided
 from posenc.lookup import own_scheme
 from posenc.models.layers import layers
 from posenc.positions import Positions, readable, sequence
@@ -167,10 +168,11 @@ class Call:
         forward_pass: The forward pass.
         layer: Number of the layer.
         x: Input of the attention block at the new tokens, ``(B, N, dim)``.
+        window: Tokens that a sliding cache of the layer keeps; None for all.
     """
 
-    def __init__(self, forward_pass: ForwardPass, layer: int, x: Tensor) -> None:
-        self.forward_pass, self.layer = forward_pass, layer
+    def __init__(self, forward_pass: ForwardPass, layer: int, x: Tensor, window: int | None) -> None:
+        self.forward_pass, self.layer, self.window = forward_pass, layer, window
         self.number = forward_pass.numbers[layer]
         self.scheme = forward_pass.schemes[self.number]
         self.where, self.keys_ready, self.reads_positions = forward_pass.shared(self.number, layer, self._prepared)
@@ -237,7 +239,13 @@ class Call:
         positions = [Positions(at[0] if len(places) == 1 else at) for at in (ids[..., None], places)]
         scheme = self.scheme.for_texts(*positions)
         where_q, where_k = (scheme.prepare(pos) for pos in positions)
-        return where_q, where_k, scheme.relate(where_q, where_k), {}
+        pair = scheme.relate(where_q, where_k)
+        if self.window is not None and wide.shape[2] >= self.window and has_undivided(pair):
+            raise ValueError(
+                f"{type(scheme).__name__} reads tokens before the window of {self.window} that layer {self.layer} has, "
+                "which its sliding cache drops. Generate with use_cache=False."
+            )
+        return where_q, where_k, pair, {}
 
     def _numbers(self, wide: Tensor) -> Tensor:
         """Numbers of all keys, ``(B, K, M)``: the position and the values of ``keep``."""
@@ -387,8 +395,17 @@ def _hand_over(module: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tup
             f"the attention of this model was set to {chosen!r}, which calls no scheme. Write "
             f"model.set_attn_implementation({NAME!r})."
         )
-    call = Call(passed, layer, args[0] if args else named["hidden_states"])
+    call = Call(passed, layer, args[0] if args else named["hidden_states"], _window(module))
     return args, named | {name: PositionedCache(named.get(name), call), "posenc_call": call}
+
+
+def _window(module: Any) -> int | None:
+    """Tokens that a sliding cache of a layer keeps; None for a layer that attends to all."""
+    kinds, layer = getattr(module.config, "layer_types", None), module.layer_idx
+    if kinds and kinds[layer] != "sliding_attention":
+        return None
+    window = getattr(module, "sliding_window", None) or getattr(module.config, "sliding_window", None)
+    return window if isinstance(window, int) else None
 
 
 def _refuse_other_cache(cache: Any, passed: ForwardPass | None, layer: int) -> None:

@@ -108,9 +108,9 @@ def _refuse_other_turns(rotary: Rotary) -> None:
             maps = (scheme.transform(x, where, site) for site in ("q", "k"))
             same = [y.shape == turned.shape and torch.allclose(y, turned, atol=1e-5) for y in maps]
     if not all(same):
+        part = f"of={width}, " if width > d and not isinstance(scheme, Scheme) else ""
         together = f"i and i + {d // 2}" if pairs == "half" else "2i and 2i + 1"
         raise ValueError(
             f"this model rotates channels {together} of {d} by one angle for q and k and all heads, and this "
-            f"{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, of={max(width, d)}, "
-            f'pairing="{pairs}").'
+            f'{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, {part}pairing="{pairs}").'
         )

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from posenc.attention import attention
 from posenc.contract import Report, Result
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
@@ -32,6 +33,8 @@ Cached = Callable[[Sequence[Tensor]], Sequence[Tensor]]
 """Function from the parts of a text, ``(B, n)`` each, to the logits of each part, through one cache."""
 SHIFT, FAR, PADDING = 17, (10_000, 1_000_000), 3
 """Numbers of steps by which positions move, and number of padding tokens."""
+STRETCH, DISTINCT = 8, 1e-3
+"""Factor on distances, and the difference of attention outputs from which a scheme reads distances."""
 FAINT = 0.1
 """Share of the tolerance that shows a scheme in use: rounding stays below it, a fresh FIRE does not."""
 
@@ -59,12 +62,13 @@ def check_model(
     The checks compare logits of one model with each other. They find neither a wrong sign of a bias nor another base:
     the contract, ``posenc.check``, compares a scheme with its definition.
 
-    model.batch: a text has the same logits in any batch and at any place of it. model.causal: other tokens in the
-    second half of a text change no logits of the first half. model.padding: padding on the left or right changes no
-    logits. model.shift: with all positions moved by 17 the logits stay, for a scheme that is relative; for another they
-    change by a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and token by token has
-    the logits of one forward pass. The report names each check that was left out, because the model does not have the
-    argument that it needs.
+    model.batch: a text has the same logits in any batch and at any place of it, and not those of every other text.
+    model.causal: other tokens in the second half of a text change no logits of the first half. model.padding: padding
+    on the left or right changes no logits. model.shift: with all positions moved by 17 the logits of a relative scheme
+    stay, and they change if distances are 8 times as large, if attention with it does; of another scheme they change by
+    a tenth of the tolerance, at 17, 10,000 or 1,000,000. model.cache: a text in parts and token by token has the logits
+    of one forward pass. The report names each check that was left out, because the model does not have the argument
+    that it needs.
 
     Args:
         model: A causal model of transformers or ``posenc.models.language``, or any module with ``forward``; also within
@@ -95,20 +99,7 @@ def check_model(
         >>> check_model(model, torch.randint(50, (2, 12))).ok
         True
     """
-    if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dim() != 2 or min(tokens.shape) < 2:
-        got = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
-        raise ValueError(f"`tokens` are whole numbers (B, N), of at least 2 texts of 8 tokens; got {got}.")
-    if tokens.shape[1] < 8:
-        raise ValueError(f"`tokens` have texts of {tokens.shape[1]} tokens; pass texts of at least 8.")
-    half = tokens.shape[1] // 2
-    if tokens.device.type == "meta" or any(
-        bool((tokens == tokens[:1])[:, part].all()) for part in (slice(half), slice(half, None))
-    ):
-        raise ValueError(
-            "`tokens` are equal texts, which show no mixed samples. Pass different ones: torch.randint(..)."
-        )
-    if isinstance(tolerance, bool) or not isinstance(tolerance, float | int) or not 0 < tolerance < math.inf:
-        raise ValueError(f"`tolerance` is a positive number; got {tolerance!r}. The default, 1e-4, is for float32.")
+    _refuse_unfit(model, tokens, tolerance)
     calls = _calls_of(model) if forward is None else _Calls(forward, forward, forward, None)
     calls = calls._replace(cached=cached or calls.cached)
     relative = _relative(model) if relative is None else relative
@@ -124,7 +115,8 @@ def check_model(
     elif placed is not None and (beyond := relative and _out_of_range(model, tokens.shape[1] - 1 + SHIFT)):
         checks["shift"] = f"positions moved by {SHIFT} are beyond the range of {beyond}; pass shorter texts"
     elif placed is not None:
-        checks["shift"] = lambda: _shift(placed, tokens, tolerance, relative=bool(relative))
+        far = [part for part in model.modules() if isinstance(part, Scheme) and _reads_distances(part)]
+        checks["shift"] = lambda: _shift(placed, tokens, tolerance, relative=bool(relative), distances=bool(far))
     checks["cache"] = "the model takes no cache; pass `cached`"
     if parts is not None:
         checks["cache"] = lambda: _cache(calls.plain, parts, tokens, tolerance)
@@ -136,6 +128,26 @@ def check_model(
     finally:
         for module, training in modes:
             module.training = training
+
+
+def _refuse_unfit(model: object, tokens: object, tolerance: object) -> None:
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"check_model takes a model, a torch.nn.Module; got {model!r}.")
+    if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dim() != 2 or min(tokens.shape) < 2:
+        whole = isinstance(tokens, Tensor) and not tokens.is_floating_point()
+        got = tuple(tokens.shape) if whole else getattr(tokens, "dtype", type(tokens).__name__)
+        raise ValueError(f"`tokens` are whole numbers (B, N), of at least 2 texts of 8 tokens; got {got}.")
+    if tokens.shape[1] < 8:
+        raise ValueError(f"`tokens` have texts of {tokens.shape[1]} tokens; pass texts of at least 8.")
+    half = tokens.shape[1] // 2
+    if tokens.device.type == "meta" or any(
+        bool((tokens == tokens[:1])[:, part].all()) for part in (slice(half), slice(half, None))
+    ):
+        raise ValueError(
+            "`tokens` are equal texts, which show no mixed samples. Pass different ones: torch.randint(..)."
+        )
+    if isinstance(tolerance, bool) or not isinstance(tolerance, float | int) or not 0 < tolerance < math.inf:
+        raise ValueError(f"`tolerance` is a positive number; got {tolerance!r}. The default, 1e-4, is for float32.")
 
 
 def _run(model: nn.Module, name: str, one: str | Callable[[], str]) -> Result:
@@ -150,6 +162,8 @@ def _run(model: nn.Module, name: str, one: str | Callable[[], str]) -> Result:
 
 def _batch(forward: Forward, tokens: Tensor, tolerance: float) -> str:
     logits = forward(tokens, None, None)
+    if bool((logits == logits[:1]).all()):
+        return "all texts have the same logits, so the model does not read its tokens."
     turned = forward(tokens.flip(0), None, None).flip(0)
     alone = torch.cat([forward(text[None], None, None) for text in tokens])
     for name, other in (("in the reverse order of the batch", turned), ("alone", alone)):
@@ -188,12 +202,36 @@ def _padding(forward: Forward, tokens: Tensor, tolerance: float) -> str:
     return ""
 
 
-def _shift(forward: Forward, tokens: Tensor, tolerance: float, *, relative: bool) -> str:
+def _reads_distances(scheme: Scheme) -> bool:
+    """True for a scheme with which attention depends on the distances of tokens, and not on their order alone."""
+    draw, heads, width = torch.Generator().manual_seed(0), scheme.head_count or 1, scheme.head_width or 8
+    like = next((t for t in (*scheme.parameters(), *scheme.buffers())), torch.empty(0))
+    q, k, v = torch.randn(3, 1, heads, 8, width, generator=draw).to(like.device).unbind()
+    try:
+        with torch.no_grad():
+            near, far = (
+                attention(q, k, v, scheme=scheme, q_pos=sequence(torch.arange(8, device=like.device) * step))
+                for step in (1, STRETCH)
+            )
+    except Exception:  # a scheme of another site, of several axes, or that reads the block's input
+        return False
+    return bool(_away(far, near, DISTINCT))
+
+
+def _shift(forward: Forward, tokens: Tensor, tolerance: float, *, relative: bool, distances: bool) -> str:
     ids = torch.arange(tokens.shape[1], device=tokens.device).expand(len(tokens), -1)
     logits = forward(tokens, ids, None)
     if relative:
         away = _away(forward(tokens, ids + SHIFT, None), logits, tolerance)
-        return away and f"positions moved by {SHIFT} change the logits by {away}, and the scheme is relative."
+        if away or not distances:
+            return away and f"positions moved by {SHIFT} change the logits by {away}, and the scheme is relative."
+        try:
+            stretched = forward(tokens, ids * STRETCH, None)
+        except (ValueError, IndexError, RuntimeError):
+            return ""  # beyond the range of positions
+        if _away(stretched, logits, tolerance * FAINT):
+            return ""
+        return f"distances {STRETCH} times as large change no logits: is the scheme in use, with these positions?"
     for shift in (SHIFT, *FAR):  # far shifts too, for schemes that are relative up to a threshold, as FIRE
         try:
             moved = forward(tokens, ids + shift, None)

@@ -133,8 +133,9 @@ def rows_of(mask: Tensor | AttentionMask | None, q: Tensor, at: slice = slice(No
 
 
 def covers(mask: Tensor, q: Tensor, k: Tensor) -> bool:
-    """True if the last two axes of a mask are queries and keys, or have size 1."""
-    return mask.dim() < 2 or (mask.shape[-2] in (1, q.shape[-2]) and mask.shape[-1] in (1, k.shape[-2]))
+    """True if the axes of a mask are samples, query heads, queries and keys, or have size 1."""
+    wanted = (*q.shape[:-1], k.shape[-2])
+    return mask.dim() not in (2, 4) or all(a in (1, b) for a, b in zip(mask.shape, wanted[-mask.dim() :], strict=True))
 
 
 def is_added(mask: Tensor | AttentionMask | None) -> bool:
@@ -154,7 +155,13 @@ def refuse_mask(mask: Tensor | AttentionMask | None) -> None:
             f"`mask` has shape (Q, K) or (B, H, Q, K); got {tuple(mask.shape)}. For one mask per sample write "
             "mask[:, None], for one per head mask[None]."
         )
-    on_cpu = mask.device.type == "cpu" and readable(mask)  # on another device a value is costly to read
+    # on another device a value is costly to read
+    on_cpu = mask.numel() > 0 and mask.device.type == "cpu" and readable(mask)
+    if is_added(mask) and on_cpu and not bool(mask.amax() < torch.inf):  # also NaN
+        raise ValueError(
+            "`mask` holds NaN or +inf, and such a mask is added to the logits. A key is hidden by -inf, or by False in "
+            "a boolean mask."
+        )
     if is_added(mask) and on_cpu and bool((mask == 1).any()) and bool(((mask == 0) | (mask == 1)).all()):
         raise ValueError(
             "`mask` holds the floating-point numbers 0 and 1, and such a mask is added to the logits. Write "

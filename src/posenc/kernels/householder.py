@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from posenc.kernels.pairs import Pairs, distances
 from posenc.positions import Positions
@@ -24,6 +25,12 @@ class UndividedPairs(NamedTuple):
     """Positions of queries and keys, of which attention makes no blocks of queries: each would solve for all keys."""
 
     of: Pairs
+
+
+def has_undivided(pair: object) -> bool:
+    """Return True for such pairs, alone or within the pair of a ``Sum``: they read tokens that a mask may hide."""
+    found = pytree.tree_leaves(pair, is_leaf=lambda part: isinstance(part, UndividedPairs))
+    return any(isinstance(part, UndividedPairs) for part in found)
 
 
 def documents_of_keys(attn_mask: Tensor) -> Tensor:

@@ -136,6 +136,8 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     multiplied as complex numbers, and halves are computed in place. Both are much faster on a CPU than the plain
     formula, which compilers and ``torch.func`` get.
     """
+    if not isinstance(by, Rotation):
+        raise ValueError(f"vectors are rotated by what scheme.prepare(pos) returns; got {type(by).__name__}.")
     if x.shape[-1] < by.width:
         raise ValueError(
             f"these angles rotate {by.width} channels; the vectors have {x.shape[-1]}. Build the scheme for that width."
@@ -167,6 +169,15 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     sin, (a, b) = -sin if back else sin, y.chunk(2, -1)
     turned = torch.cat([b * -sin, a * sin], -1)  # the order of `_half_parts`, which gives equal bits
     return turned.addcmul_(y, torch.cat([cos, cos], -1)).to(x.dtype)
+
+
+def rotate_head(x: Tensor, by: Rotation, turned: int, of: int) -> Tensor:
+    """Rotate ``x (B, H, N, of)`` as RoPE does that rotates ``turned`` channels of a head of width ``of``."""
+    if x.shape[-1] != of:
+        raise ValueError(f"RoPE(.., of={of}) rotates heads of that width, not of {x.shape[-1]}: change `of`.")
+    if isinstance(by, Rotation) and by.width not in (turned, of):
+        raise ValueError(f"these angles are of {by.width} channels, and RoPE rotates {turned}. Prepare them by it.")
+    return rotate(x, by)
 
 
 def rotate_in_place(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:

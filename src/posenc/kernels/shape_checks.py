@@ -66,7 +66,8 @@ def refuse_other_types(tensors: Mapping[str, object], causal: object) -> None:
     """
     for name, value in tensors.items():
         if value is not None and not isinstance(value, Tensor):
-            hint = "Write causal=True." if isinstance(value, str) else "Write torch.as_tensor(..) of its values."
+            said = isinstance(value, str) and name == "mask"
+            hint = "Write causal=True." if said else "Write torch.as_tensor(..) of its values."
             raise ValueError(f"`{name}` is a tensor; got {type(value).__name__}. {hint}")
     q, *others = (each for name, each in tensors.items() if name in "qkv" and isinstance(each, Tensor))
     found = {each.dtype: None for each in (q, *others)}
@@ -131,8 +132,9 @@ def refuse_unfit(
             )
         if t is not None and name == "mask" and not attention_mask.covers(t, q, k):
             raise ValueError(
-                f"`mask` has shape (Q, K) or (B, H, Q, K), here ({q.shape[-2]}, {k.shape[-2]}); got {tuple(t.shape)}. "
-                "For one row of keys per sample, (B, K), write mask[:, None, None]."
+                f"`mask` has shape (Q, K) or (B, H, Q, K), here ({q.shape[-2]}, {k.shape[-2]}) with B = {len(q)} or 1 "
+                f"and H = {q.shape[1]} or 1; got {tuple(t.shape)}. For one row of keys per sample, (B, K), write "
+                "mask[:, None, None]."
             )
     for name, pos in (("q", q_pos), ("k", k_pos)):
         if pos.coords.device != q.device:

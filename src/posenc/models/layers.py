@@ -48,7 +48,12 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         if turn is None:
             raise ValueError(f"{len(turns)} layers were given schemes, and this is layer {layer}. Pass rest=..")
         if not isinstance(turn, Scheme):
-            made = turn(layer)
+            try:
+                made = turn(layer)
+            except (LookupError, TypeError, AttributeError) as error:
+                raise ValueError(
+                    f"the function of layers raised {type(error).__name__} for layer {layer}: {error}."
+                ) from error
             if not isinstance(made, Scheme):
                 raise ValueError(
                     f"a function of layers returns a scheme, as layers(lambda layer: Learned(64, 512)); layer {layer} "
@@ -79,8 +84,8 @@ def _refuse_no_turn(turn: object) -> None:
         )
     if not callable(turn):
         raise ValueError(
-            f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. For one named in "
-            "text write build(parse(text), known) of posenc.lookup.scheme_text."
+            f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. For several write "
+            "lambda layer: schemes[layer]."
         )
 
 

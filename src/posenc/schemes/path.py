@@ -15,7 +15,8 @@ Conventions:
 - x is read once per token (``keep``): W x before the convolution, and the logit of beta. While decoding, the authors
   transform all cached keys at each token; here keys stay, so a prefix can be shared and dropped.
 - Tokens are ordered by positions, at one position as they are given. Keys that no query may attend to together are of
-  different documents. A mask with a sliding window cuts the convolution at its border while decoding.
+  different documents. A cache that drops the tokens before a sliding window
+  cuts the convolution at its border; the adapter of transformers models refuses it.
 - Build it for the number of key heads; query heads share them. A forget gate is another scheme (``FoX``).
 - Weights start from N(0, 0.02^2) and b from 0, so beta starts near 1, a projection. A token with ``placed=False`` has
   ``H = I``.

@@ -26,7 +26,16 @@ from typing_extensions import override
 
 import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.frequencies import Frequencies
-from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate, with_head_axis
+from posenc.kernels.rotary import (
+    PAIRINGS,
+    Pairing,
+    Rotation,
+    channels,
+    prepare_rotation,
+    rotate,
+    rotate_head,
+    with_head_axis,
+)
 from posenc.kernels.wave_vectors import GivenFrequencies, frequency_tensor, given_frequencies
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
@@ -134,9 +143,7 @@ class RoPE(Scheme):
     def transform(self, x: Tensor, where: Rotation, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
-        if x.shape[-1] != self.of:
-            raise ValueError(f"RoPE(.., of={self.of}) rotates heads of that width, not of {x.shape[-1]}: change `of`.")
-        return rotate(x, where)
+        return rotate_head(x, where, self.head_dim, self.of)
 
     @override
     def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:

@@ -16,7 +16,8 @@ Conventions:
   Each step sums over all of them, which takes 17 times as long as no positions at 4,096 tokens (docs/costs.md).
 - Pairs are (i, i + D/2). theta is 500,000; the authors keep T fixed by default, and so does this.
 - Tokens are ordered by positions, at one position as they are given. A token with ``placed=False`` turns nothing.
-  Documents are keys that queries join. A mask with a sliding window cuts the convolution at its border while decoding.
+  Documents are keys that queries join. A cache that drops the tokens before a sliding
+  window cuts the convolution at its border; the adapter of transformers models refuses it.
 - Build it for the number of key heads; query heads share them. The width of x is a multiple of it.
 - The authors' options (a gate, a constant rotation exp(b) beside the content, a full rank) are not here. Angles are
   read from the input of the block, as in the authors' code.
