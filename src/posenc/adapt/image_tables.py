@@ -369,11 +369,10 @@ def _refuse_other_shapes(
         raise ValueError(
             f"{type(model).__name__} cannot be built for images of {image[0]} x {image[1]} pixels ({error})."
         ) from error
-    ours = {id(table.weight) for table in tables}
+    before, ours = dict(model.named_parameters()), {id(table.weight) for table in tables}
     for name, parameter in built.named_parameters():
-        before = dict(model.named_parameters())[name]
-        if id(before) not in ours and before.shape != parameter.shape:
+        if name in before and id(before[name]) not in ours and before[name].shape != parameter.shape:
             raise ValueError(
-                f"{type(model).__name__} also has {name} for its image size, {tuple(before.shape)}, which would be "
-                f"{tuple(parameter.shape)}. Build the model for images of {image[0]} x {image[1]} pixels."
+                f"{type(model).__name__} also has {name} for its image size, {tuple(before[name].shape)}, which would "
+                f"be {tuple(parameter.shape)}. Build the model for images of {image[0]} x {image[1]} pixels."
             )
