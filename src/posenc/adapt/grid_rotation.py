@@ -249,13 +249,14 @@ def _refuse_other_turns(rotary: GridRotary) -> None:
 
 def _base(scheme: Scheme, head_dim: int) -> float | None:
     """The base of a scheme that the configuration can hold; None for any other scheme."""
-    if not isinstance(scheme, AxialRoPE) or head_dim < 8:
+    theta = getattr(scheme, "theta", None)
+    if not isinstance(theta, tuple) or len(theta[0]) < 2:
         return None
-    frequencies = scheme.theta[0]
+    frequencies = theta[0]
     base = float(f"{frequencies[1] ** -len(frequencies):.9g}")
     wanted = AxialRoPE(head_dim, base=base, pairing="half")
-    pairs = zip(sum(wanted.theta, ()), sum(scheme.theta, ()), strict=True)
-    same = (scheme.bands, scheme.order) == (wanted.bands, wanted.order)
+    same = [getattr(scheme, name, None) for name in ("bands", "order")] == [wanted.bands, wanted.order]
+    pairs = zip(sum(wanted.theta, ()), sum(theta, ()), strict=True)
     return base if same and all(math.isclose(a, b, rel_tol=1e-6) for a, b in pairs) else None
 
 

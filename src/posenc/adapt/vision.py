@@ -105,7 +105,7 @@ def vision_transformer(
         raise ValueError(
             f"{type(model).__name__} has no position table of images: neither `pos_embed` and `patch_embed` as models "
             "of timm, nor `position_embeddings` beside a convolution of patches as models of transformers. Windows of "
-            "Swin take posenc.adapt.resize_windows, the rotation of DINOv3 posenc.adapt.replace_grid_rotation."
+            "Swin take posenc.adapt.window_biases, the rotation of transformers' DINOv3 posenc.adapt.grid_rotation."
         )
     if scheme is None and image is None:
         raise ValueError(

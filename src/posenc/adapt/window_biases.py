@@ -119,9 +119,7 @@ def resize_windows(model: Model, window: int | None = None, *, image: int | tupl
         to = sides_of(fresh[bias.path].window_size)
         if bias.network is None:
             method = "linear" if bias.beyond else "cubic"
-            scheme = _read(bias)
-            assert isinstance(scheme, SwinBias), "a bias without an MLP is a table"
-            rows = scheme.resized(bias.window, to, method=method).table.detach().flip(0)
+            rows = _read_table(bias).resized(bias.window, to, method=method).table.detach().flip(0)
             tables[f"{bias.path}.{TABLE}"] = torch.cat([rows, bias.table[_offsets(bias.window) :]])
     _refuse_small_stages(model, fresh)
     ours = dict(model.named_parameters())
@@ -186,11 +184,11 @@ def replace_window_biases(model: Model, schemes: Sequence[Scheme] | Callable[[in
             if table is not None:
                 setattr(bias.module, TABLE, nn.Parameter(table, requires_grad=scheme.claims.learned))
                 continue
-            assert isinstance(scheme, LogCPB), "an MLP takes no other scheme"
+            inner, offset, outer = (each.detach() for each in scheme.parameters())
             first, _, last = bias.network
-            first.weight.copy_(-scheme.inner.mT)  # offsets are query minus key there
-            first.bias.copy_(scheme.offset)
-            last.weight.copy_(scheme.outer.mT)
+            first.weight.copy_(-inner.mT)  # offsets are query minus key there
+            first.bias.copy_(offset)
+            last.weight.copy_(outer.mT)
     return model
 
 
@@ -209,19 +207,22 @@ def _find(model: nn.Module, caller: str) -> list[_WindowBias]:
 
 
 def _read(bias: _WindowBias) -> SwinBias | LogCPB:
-    if bias.network is None:
-        count = _offsets(bias.window)
-        rows = bias.table[:count].flip(0)  # rows count query minus key there, key minus query here
-        scheme = SwinBias(rows.shape[1], bias.window).to(rows.device, rows.dtype)
-        with torch.no_grad():
-            scheme.table.copy_(rows)
-        return scheme
+    return _read_table(bias) if bias.network is None else _read_network(bias)
+
+
+def _read_table(bias: _WindowBias) -> SwinBias:
+    rows = bias.table[: _offsets(bias.window)].flip(0)  # rows count query minus key there, key minus query here
+    scheme = SwinBias(rows.shape[1], bias.window).to(rows.device, rows.dtype)
+    with torch.no_grad():
+        scheme.table.copy_(rows)
+    return scheme
+
+
+def _read_network(bias: _WindowBias) -> LogCPB:
     first, _, last = bias.network
     made_for = sides_of(getattr(bias.module, "pretrained_window_size", 0))
-    hidden, heads = last.in_features, last.out_features
-    scheme = LogCPB(
-        heads, bias.window, hidden=hidden, literal=True, made_for=made_for if min(made_for) > 0 else bias.window
-    )
+    made_for = made_for if min(made_for) > 0 else bias.window
+    scheme = LogCPB(last.out_features, bias.window, hidden=last.in_features, literal=True, made_for=made_for)
     scheme.to(first.weight.device, first.weight.dtype)
     with torch.no_grad():
         scheme.inner.copy_(-first.weight.mT)
@@ -266,12 +267,11 @@ def _table(bias: _WindowBias, scheme: Scheme) -> Tensor | None:
 
 
 def _refuse_other_network(bias: _WindowBias, scheme: Scheme) -> None:
-    own, kinds = _read(bias), []
+    own, kinds = _read_network(bias), []
     for each in (own, scheme):
         shapes = [tuple(parameter.shape) for parameter in each.parameters()]
         kinds.append((type(each), getattr(each, "window", None), getattr(each, "made_for", None), shapes))
     if kinds[0] != kinds[1]:
-        assert isinstance(own, LogCPB), "this bias is an MLP"
         raise ValueError(
             f"this bias is an MLP. It takes LogCPB({own.heads}, {own.window}, hidden={own.inner.shape[1]}, "
             f"literal=True, made_for={own.made_for}), as window_biases returns it; got {type(scheme).__name__}."
@@ -314,10 +314,7 @@ def _trained_windows(found: Sequence[_WindowBias]) -> list[int]:
     """For each stage of Swin V2 the window that its MLP was trained with."""
     windows: dict[str, int] = {}
     for bias in found:
-        scheme = _read(bias)
-        assert isinstance(scheme, LogCPB), "Swin V2 has an MLP in each layer"
-        assert scheme.made_for is not None, "a literal LogCPB has a window"
-        windows[bias.path.split(".blocks.")[0]] = scheme.made_for[0]
+        windows[bias.path.split(".blocks.")[0]] = (_read_network(bias).made_for or bias.window)[0]
     return list(windows.values())
 
 
