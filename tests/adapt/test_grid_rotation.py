@@ -126,6 +126,15 @@ def test_in_training_coordinates_are_scaled_at_random_as_before():
     assert not torch.allclose(found[0], torch.stack(ours.eval().rope_embeddings(picture)), atol=1e-3)
 
 
+@torch.no_grad()
+def test_a_model_in_half_precision():
+    model, picture = made().bfloat16(), torch.randn(1, 3, 32, 40).bfloat16()
+    before = model(picture)[0]
+    replace_grid_rotation(model, grid_rotation(model))
+    torch.testing.assert_close(model(picture)[0], before, atol=0.05, rtol=0)
+    assert model.rope_embeddings(picture)[0].dtype == torch.bfloat16
+
+
 class Foreign(nn.Module):
     """A part that makes other numbers than DINOv3's."""
 

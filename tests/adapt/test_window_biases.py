@@ -107,6 +107,13 @@ def test_larger_windows_of_swin_have_interpolated_tables(tmp_path):
     assert torch.equal(hidden(type(ours).from_pretrained(tmp_path).eval(), 128), hidden(ours, 128))
 
 
+def test_a_swin_for_images_that_are_no_squares():
+    model = resize_windows(made("Swin"), 8, image=[128, 64])
+    assert model.config.image_size == (128, 64)
+    with torch.no_grad():
+        assert model(torch.randn(1, 3, 128, 64)).last_hidden_state.shape == (1, 16 * 8, 16)
+
+
 def test_larger_windows_of_swin_v2_keep_the_scale_of_the_trained_ones(tmp_path):
     before, ours = made("Swinv2"), resize_windows(made("Swinv2"), 8, image=128)
     assert (ours.config.window_size, ours.config.pretrained_window_sizes) == (8, [4, 4])
@@ -177,7 +184,15 @@ def test_swins_of_timm_are_read_and_written(timm):
     ("kind", "change", "sentence"),
     [
         ("Swin", lambda m: resize_windows(m), r"takes a window, an image size or both"),
-        ("Swin", lambda m: resize_windows(m, 0), r"positive whole numbers; got window=0"),
+        ("Swin", lambda m: resize_windows(m, 0), r"window is a positive whole number, .* got window=0"),
+        ("Swin", lambda m: resize_windows(m, "8"), r"window is a positive whole number, .* got window='8'"),
+        ("Swin", lambda m: resize_windows(m, 8, image=(128, 128, 128)), r"an image size is one or \(height, width\)"),
+        (
+            "Swin",
+            lambda m: replace_window_biases(m, SwinBias(2, (4, 4))),
+            r"in each of 4 attentions: pass a list with one",
+        ),
+        ("Beit", lambda m: resize_windows(m, image=(48, 32)), r"BeitModel reads its bias for squares only; got image"),
         ("Swin", lambda m: resize_windows(m, 12), r"layers\.0\.blocks|layers\.1\.blocks\.0 .* 8 x 8 patches, fewer"),
         (
             "Swin",

@@ -173,6 +173,11 @@ def replace_window_biases(model: Model, schemes: Sequence[Scheme] | Callable[[in
         True
     """
     found = _find(model, "replace_window_biases")
+    if isinstance(schemes, Scheme):
+        raise ValueError(
+            f"{type(model).__name__} has a bias in each of {len(found)} attentions: pass a list with one for each, "
+            f"or a function such as lambda layer: {type(schemes).__name__}(..)."
+        )
     given = [schemes(layer) for layer in range(len(found))] if callable(schemes) else list(schemes)
     if len(given) != len(found):
         raise ValueError(f"{type(model).__name__} has {len(found)} attentions with windows; got {len(given)} schemes.")
@@ -294,15 +299,17 @@ def _sized_config(
         raise ValueError(f"the configuration of {kind} has no window_size. Pass the part of the model that has one.")
     if window is None and image is None:
         raise ValueError("resize_windows takes a window, an image size or both: resize_windows(model, 12, image=384).")
-    sides = (
-        1 if window is None else window,
-        *((1,) if image is None else image if isinstance(image, tuple) else (image,)),
-    )
-    if not are_whole(*sides, least=1):
-        raise ValueError(f"a window and an image size are positive whole numbers; got window={window}, image={image}.")
+    sides: list[int] = [] if image is None else list(image) if isinstance(image, tuple | list) else [image, image]
+    if not are_whole(*sides, *(() if window is None else (window,)), least=1) or len(sides) not in (0, 2):
+        raise ValueError(
+            "a window is a positive whole number, an image size is one or (height, width); got "
+            f"window={window!r}, image={image!r}."
+        )
+    if of_image and sides[0] != sides[1]:
+        raise ValueError(f"{kind} reads its bias for squares only; got image={image!r}.")
     config = copy.deepcopy(model.config)
     if image is not None:
-        config.image_size = image
+        config.image_size = sides[0] if sides[0] == sides[1] else tuple(sides)
     if window is not None:
         config.window_size = window
     if hasattr(config, "pretrained_window_sizes"):
