@@ -51,6 +51,7 @@ class ImageTable:
         patches: Module that has the convolution and may state the image size; may be ``place`` itself.
         conv: Convolution that makes patches.
         image: Height and width of the image for which the table is made.
+        path: Path of ``place`` in the model.
     """
 
     place: Any
@@ -58,6 +59,7 @@ class ImageTable:
     patches: Any
     conv: nn.Conv2d
     image: tuple[int, int]
+    path: str
 
     @property
     def weight(self) -> Tensor:
@@ -107,13 +109,30 @@ def image_tables(model: nn.Module) -> list[ImageTable]:
         The tables in the order of the modules.
     """
     found = []
-    for place in model.modules():
+    for path, place in model.named_modules():
         patches = next((getattr(place, name) for name in PATCHES if hasattr(place, name)), place)
         conv = next((each for each in (patches, *_children(patches)) if isinstance(each, nn.Conv2d)), None)
         name = next((name for name in NAMES if _is_table(getattr(place, name, None))), None)
         if conv is not None and name is not None and (image := _image_of(place, patches, model)) is not None:
-            found.append(ImageTable(place, name, patches, conv, image))
+            found.append(ImageTable(place, name, patches, conv, image, path))
     return found
+
+
+def refuse_stages(tables: Sequence[ImageTable], model: nn.Module) -> None:
+    """Raise ValueError for a model with several tables, where only one is read or replaced.
+
+    Args:
+        tables: The tables of the model.
+        model: The model, for the sentence.
+
+    Raises:
+        ValueError: If there are several.
+    """
+    if len(tables) > 1:
+        raise ValueError(
+            f"{type(model).__name__} has {len(tables)} position tables of images. Pass a part of the model with one, "
+            f"as model.get_submodule({tables[0].path!r})."
+        )
 
 
 def refuse_other_kinds(tables: Sequence[ImageTable], model: nn.Module) -> None:
@@ -129,7 +148,7 @@ def refuse_other_kinds(tables: Sequence[ImageTable], model: nn.Module) -> None:
     kind = type(model).__name__
     for first, second in itertools.pairwise(tables):
         if first.rows.shape[1] != second.conv.in_channels or first.patches is not first.place:
-            raise ValueError(f"{kind} has {len(tables)} position tables of images. Pass the part of it with one.")
+            refuse_stages(tables, model)
     for table in tables:
         if not _adds(table, copy.deepcopy(table.place)):
             raise ValueError(
@@ -269,7 +288,7 @@ def _within(table: ImageTable, place: Any, image: tuple[int, int]) -> ImageTable
     """The table in a copy of its module, for another image size."""
     patches = place if table.patches is table.place else next(getattr(place, n) for n in PATCHES if hasattr(place, n))
     conv = next(each for each in (patches, *_children(patches)) if isinstance(each, nn.Conv2d))
-    return ImageTable(place, table.name, patches, conv, image)
+    return ImageTable(place, table.name, patches, conv, image, table.path)
 
 
 def _write(old: ImageTable, new: ImageTable, rows: Tensor, *, trained: bool) -> None:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
-from posenc.adapt.image_tables import image_tables, refuse_other_kinds
+from posenc.adapt.image_tables import image_tables, refuse_other_kinds, refuse_stages
 from posenc.kernels.resampling import resample
 from posenc.positions import sequence
 from posenc.scheme import Scheme
@@ -64,10 +64,7 @@ def learned_table(model: nn.Module) -> Learned:
     refuse_no_values(model, "learned_table")
     images = image_tables(model)
     if images and not _texts(model):
-        if len(images) > 1:
-            raise ValueError(
-                f"{type(model).__name__} has {len(images)} position tables of images. Pass the part with one."
-            )
+        refuse_stages(images, model)
         refuse_other_kinds(images, model)
         rows = images[0].rows[images[0].prefix :]
     else:

@@ -21,6 +21,7 @@ from posenc.adapt.image_tables import (
     new_images,
     own_kernel,
     refuse_other_kinds,
+    refuse_stages,
     resized_rows,
     write_tables,
 )
@@ -132,11 +133,8 @@ def _change_tables(
     refuse_other_kinds(tables, model)
     images = [table.image for table in tables] if image is None else new_images(tables, _sides(image))
     grids = [grid_of(table.conv, size) for table, size in zip(tables, images, strict=True)]
-    if scheme is not None and len(tables) > 1:
-        raise ValueError(
-            f"{type(model).__name__} has {len(tables)} position tables of images, one for each stage. Pass the module "
-            "that has one."
-        )
+    if scheme is not None:
+        refuse_stages(tables, model)
     if scheme is None:
         rows = [
             resized_rows(table.rows, table.prefix, table.grid, to, own_kernel(table))
