@@ -1,6 +1,6 @@
 """Table of model families of transformers and timm with the encodings that posenc can put into them: docs/models.md.
 
-python tools/model_families.py            measures and writes docs/models.md (two minutes)
+python tools/model_families.py            measures and writes docs/models.md (three minutes)
 python tools/model_families.py --check    fails if docs/models.md has other families or outcomes
 
 Each family is measured on one tiny model with random weights.
@@ -14,19 +14,20 @@ import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from posenc import ALiBi, Positions, Sinusoid, __version__, grid
 from posenc.adapt import learned_table, llama, replace_table, resize_table, saved_class, vision_transformer
 
+sys.path.insert(0, str(Path(__file__).parent))
+from family_row import ALLOWED, Row, difference, outcome
+from vision_families import GRIDS, IMAGES, WINDOWS, grid_row, image_row, window_row
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "models.md"
-ALLOWED = 1e-5
-"""Largest difference of logits between two computations of the same encoding."""
 WIDTH = 120
 SIZES: dict[str, Any] = {
     "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 4, "vocab_size": 60,
@@ -62,7 +63,6 @@ TABLES: dict[str, tuple[str, dict[str, Any]]] = {
                            "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64}),
     "Bloom": ("BloomForCausalLM", {"n_head": 4, "n_layer": 2}),
     "T5": ("T5Model", {"d_model": 64, "num_layers": 2, "num_heads": 4, "d_ff": 64, "d_kv": 16}),
-    "ViT": ("ViTModel", {"image_size": 32, "patch_size": 8}),
 }  # fmt: skip
 """Families with a learned table, and some without: the class, and sizes of it."""
 
@@ -77,13 +77,6 @@ VISION: dict[str, dict[str, Any]] = {
 SMALL_VISION: dict[str, Any] = {"embed_dim": 48, "depth": 2, "num_heads": 2, "num_classes": 5}
 
 
-class Row(NamedTuple):
-    """Measurements of one model family: for each column a difference, or the sentence of a refusal."""
-
-    family: str
-    values: tuple[float | str, ...]
-
-
 def rotary_row(family: str) -> Row:
     """Measure a rotary family: its own rotation, a bias in its attention while generating, and its files."""
     transformers = importlib.import_module("transformers")
@@ -94,23 +87,23 @@ def rotary_row(family: str) -> Row:
     def rotation() -> float:
         ours = llama(copy.deepcopy(model), length=32)
         assert all(torch.equal(t, dict(model.state_dict())[name]) for name, t in ours.state_dict().items())
-        return _difference(_logits(ours, ids), _logits(model, ids))
+        return difference(_logits(ours, ids), _logits(model, ids))
 
     def generated() -> float:
         ours = llama(copy.deepcopy(model), ALiBi(4))
-        assert _difference(_logits(ours, ids), _logits(model, ids)) > ALLOWED
+        assert difference(_logits(ours, ids), _logits(model, ids)) > ALLOWED
         out = ours.generate(
             ids, max_new_tokens=6, do_sample=False, pad_token_id=0, output_logits=True, return_dict_in_generate=True
         )
-        return _difference(_logits(ours, out.sequences)[:, 19:-1], torch.stack(out.logits, 1))
+        return difference(_logits(ours, out.sequences)[:, 19:-1], torch.stack(out.logits, 1))
 
     def saved() -> float:
         ours = llama(copy.deepcopy(model), ALiBi(4))
         with tempfile.TemporaryDirectory() as folder:
             ours.save_pretrained(folder)
-            return _difference(_logits(saved_class(folder).from_pretrained(folder).eval(), ids), _logits(ours, ids))
+            return difference(_logits(saved_class(folder).from_pretrained(folder).eval(), ids), _logits(ours, ids))
 
-    return Row(family, tuple(map(_outcome, (rotation, generated, saved))))
+    return Row(family, tuple(map(outcome, (rotation, generated, saved))))
 
 
 def table_row(family: str) -> Row:
@@ -123,23 +116,23 @@ def table_row(family: str) -> Row:
 
     def read() -> float:
         ours = copy.deepcopy(model)
-        return _difference(_hidden(replace_table(ours, learned_table(ours)), ids), _hidden(model, ids))
+        return difference(_hidden(replace_table(ours, learned_table(ours)), ids), _hidden(model, ids))
 
     def repeated() -> float:
         ours = copy.deepcopy(model)
         resize_table(ours, 2 * len(learned_table(ours).table))
         assert _hidden(ours, torch.arange(100)[None] % 40 + 2).isfinite().all()
-        return _difference(_hidden(ours, ids), _hidden(model, ids))
+        return difference(_hidden(ours, ids), _hidden(model, ids))
 
     def replaced() -> float:
         ours = copy.deepcopy(model)
         replace_table(ours, Sinusoid(64))
-        assert _difference(_hidden(ours, ids), _hidden(model, ids)) > ALLOWED
+        assert difference(_hidden(ours, ids), _hidden(model, ids)) > ALLOWED
         with tempfile.TemporaryDirectory() as folder:
             ours.save_pretrained(folder)
-            return _difference(_hidden(type(ours).from_pretrained(folder).eval(), ids), _hidden(ours, ids))
+            return difference(_hidden(type(ours).from_pretrained(folder).eval(), ids), _hidden(ours, ids))
 
-    return Row(family, tuple(map(_outcome, (read, repeated, replaced))))
+    return Row(family, tuple(map(outcome, (read, repeated, replaced))))
 
 
 def vision_row(name: str) -> Row:
@@ -164,16 +157,16 @@ def vision_row(name: str) -> Row:
         placed = torch.arange(prefix + 16) >= prefix
         scheme = Sinusoid(48, axes=2)
         rows = scheme.embed(scheme.prepare(Positions(torch.cat([pos.coords[:prefix] * 0, pos.coords]), placed)))
-        assert _difference(seen(ours, 4 * patch), seen(theirs, 4 * patch)) > ALLOWED
+        assert difference(seen(ours, 4 * patch), seen(theirs, 4 * patch)) > ALLOWED
         theirs.pos_embed.data = rows[None].to(theirs.pos_embed.dtype)
-        return _difference(seen(ours, 4 * patch), seen(theirs, 4 * patch))
+        return difference(seen(ours, 4 * patch), seen(theirs, 4 * patch))
 
     def resized() -> float:
         ours, theirs = vision_transformer(made(), image=6 * patch), made()
         theirs.set_input_size(img_size=6 * patch)
-        return _difference(seen(ours, 6 * patch), seen(theirs, 6 * patch))
+        return difference(seen(ours, 6 * patch), seen(theirs, 6 * patch))
 
-    return Row(name, tuple(map(_outcome, (replaced, resized))))
+    return Row(name, tuple(map(outcome, (replaced, resized))))
 
 
 def _logits(model: Any, ids: torch.Tensor) -> torch.Tensor:
@@ -184,17 +177,6 @@ def _logits(model: Any, ids: torch.Tensor) -> torch.Tensor:
 def _hidden(model: Any, ids: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return model(input_ids=ids, attention_mask=torch.ones_like(ids))[0]
-
-
-def _difference(a: torch.Tensor, b: torch.Tensor) -> float:
-    return float((a - b).abs().max())
-
-
-def _outcome(measure: Callable[[], float]) -> float | str:
-    try:
-        return measure()
-    except ValueError as error:
-        return " ".join(str(error).split())
 
 
 def as_text(rows: list[Row], columns: tuple[str, ...]) -> str:
@@ -223,10 +205,18 @@ def document() -> str:
     transformers.utils.logging.disable_progress_bar()
     rotary = [rotary_row(family) for family in ROTARY]
     tables = [table_row(family) for family in TABLES]
+    images = [image_row(family) for family in IMAGES]
+    windows = [window_row(family) for family in WINDOWS]
+    grids = [grid_row(family) for family in GRIDS]
     timm, vision = vision_rows()
     return HEAD.format(version=transformers.__version__, own=__version__) + TEMPLATE.format(
         rotary=as_text(rotary, ("own rotation", "ALiBi, generating", "ALiBi, from files")),
         tables=as_text(tables, ("read and written", "repeated", "replaced, from files")),
+        images=as_text(
+            images, ("read and written", "rows of a scheme, from files", "another image size", "image size, from files")
+        ),
+        windows=as_text(windows, ("read and written", "other windows", "other windows, from files")),
+        grids=as_text(grids, ("own rotation", "another base", "another base, from files")),
         timm=timm,
         vision=as_text(vision, ("rows of a scheme", "another image size")),
     )
@@ -260,6 +250,35 @@ TEMPLATE = """## Models that rotate
 * **replaced, from files**: `replace_table(model, Sinusoid(width))`, then `save_pretrained` and `from_pretrained`.
 
 {tables}
+## Models with a table of images
+
+* **read and written**: `vision_transformer(model, learned_table(model))` against the model before.
+* **rows of a scheme, from files**: `vision_transformer(model, Sinusoid(width, axes=2))`, then `save_pretrained` and
+  `from_pretrained`.
+* **another image size**: `vision_transformer(model, image=..)` against the model's own interpolation in each call.
+  Where the model has none that works, as GroupViT, AIMv2 and PVT, against a model that was built for the new size, with
+  rows of `torch.nn.functional.interpolate`. Interpolation is cubic without antialiasing, except for DINOv2 with
+  registers (cubic with antialiasing), DPT and PVT (linear).
+* **image size, from files**: the same, then `save_pretrained` and `from_pretrained`.
+
+{images}
+## Models with windows
+
+* **read and written**: `replace_window_biases(model, window_biases(model))` against the model before.
+* **other windows**: `resize_windows(model, 8, image=128)` from windows of 4 x 4 patches and images of 64 x 64 pixels,
+  against a model that was built for these sizes, with tables interpolated by torch. BEiT and Data2Vec:
+  `resize_windows(model, image=48)` against the model's own interpolation in each call.
+* **other windows, from files**: the same, then `save_pretrained` and `from_pretrained`.
+
+{windows}
+## Models that rotate on a grid
+
+* **own rotation**: `replace_grid_rotation(model, grid_rotation(model))` against the model before.
+* **another base**: `replace_grid_rotation(model, AxialRoPE(head_dim, base=50, pairing="half"))` against a model that
+  was built with this `rope_theta`.
+* **another base, from files**: the same, then `save_pretrained` and `from_pretrained`.
+
+{grids}
 ## Vision transformers of timm
 
 Models of timm {timm} with two blocks of width 48 and 4 x 4 patches.

@@ -75,7 +75,7 @@ def test_patches_without_a_place_have_none_beside_a_class_token():
     [
         (
             lambda: vision_transformer(nn.Linear(2, 2), Sinusoid(8)),
-            r"Linear has no table `pos_embed` or no `patch_emb",
+            r"Linear has no position table of images: neither `pos_embed` and `patch_embed` as models of timm, nor",
         ),
         (
             lambda: vision_transformer(Viewer(dynamic_img_size=True), Sinusoid(8)),

@@ -18,7 +18,7 @@ assert SPEC.loader is not None
 tool = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(tool)
 PAGE = tool.PAGE.read_text(encoding="utf-8")
-FIRST = {"Llama", "GPT2"}
+FIRST = {"Llama", "GPT2", "SiglipVision", "Pvt", "Swin", "DINOv3ViT"}
 """Families that the default tests measure."""
 
 
@@ -37,6 +37,9 @@ def listed(section):
 PARTS = {
     "Models that rotate": (tool.ROTARY, tool.rotary_row),
     "Models with a learned table": (tool.TABLES, tool.table_row),
+    "Models with a table of images": (tool.IMAGES, tool.image_row),
+    "Models with windows": (tool.WINDOWS, tool.window_row),
+    "Models that rotate on a grid": (tool.GRIDS, tool.grid_row),
 }
 
 

@@ -45,6 +45,11 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     """
     if config is None:
         raise ValueError("this model has no `config` to read its rotation from. Pass the scheme: llama(model, scheme).")
+    if getattr(config, "image_size", None) is not None and getattr(config, "vocab_size", None) is None:
+        raise ValueError(
+            "this is the configuration of a vision model, which does not rotate by the places of tokens in a text. "
+            "posenc.adapt.grid_rotation(model) reads the rotation of a model of DINOv3's kind."
+        )
     refuse_unknown_keys(config)
     head = _head_dim(config)
     given = _rope_parameters(config, head)

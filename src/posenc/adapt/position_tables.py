@@ -1,6 +1,7 @@
 """Learned position tables of transformers models such as GPT-2, BERT, RoBERTa and OPT: read, resize, replace.
 
-The table is an ``nn.Embedding``. Some models keep rows before that of the first position: OPT and BART two, RoBERTa
+Tables of images, as of ViT, are read here and changed by ``vision_transformer``. A table of texts is an
+``nn.Embedding``. Some models keep rows before that of the first position: OPT and BART two, RoBERTa
 those up to its padding token. They are never changed. The table stays a table of the model, so ``save_pretrained`` and
 ``from_pretrained`` need no posenc.
 """
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
+from posenc.adapt.image_tables import image_tables, refuse_other_kinds, refuse_stages
 from posenc.kernels.resampling import resample
 from posenc.positions import sequence
 from posenc.scheme import Scheme
@@ -40,11 +42,12 @@ def learned_table(model: nn.Module) -> Learned:
     """Read the learned position table of a transformers model.
 
     Args:
-        model: A model with one position table, such as GPT-2, BERT, RoBERTa or OPT; or the part of a larger model that
-            has it, such as ``model.model.decoder``.
+        model: A model with one position table, such as GPT-2, BERT, RoBERTa, OPT or ViT; or the part of a larger model
+            that has it, such as ``model.model.decoder``.
 
     Returns:
-        A scheme with a copy of the table. Row p is that of position p.
+        A scheme with a copy of the table. Row p is that of position p, or that of patch p in row-major order. Rows of
+        class tokens are left out.
 
     Raises:
         ValueError: If the model has no such table or several.
@@ -57,7 +60,15 @@ def learned_table(model: nn.Module) -> Learned:
         >>> learned_table(model).table.shape
         torch.Size([64, 8])
     """
-    rows = _find(model, "learned_table").rows
+    refuse_no_model(model, "learned_table")
+    refuse_no_values(model, "learned_table")
+    images = image_tables(model)
+    if images and not _texts(model):
+        refuse_stages(images, model)
+        refuse_other_kinds(images, model)
+        rows = images[0].rows[images[0].prefix :]
+    else:
+        rows = _find(model, "learned_table").rows
     scheme = Learned(rows.shape[1], len(rows), sigma=0.0).to(rows.device, rows.dtype)
     with torch.no_grad():
         scheme.table.copy_(rows)
@@ -151,21 +162,36 @@ def replace_table(model: Model, scheme: Scheme, *, length: int | None = None) ->
     return model
 
 
-def _find(model: nn.Module, caller: str) -> _Table:
-    refuse_no_model(model, caller)
-    refuse_no_values(model, caller)
-    found = [
+def _embeddings(model: nn.Module) -> list[tuple[str, nn.Module, str, nn.Embedding]]:
+    """Position tables that are an ``nn.Embedding``: the path and the module that holds it, its name, the table."""
+    return [
         (path, parent, name, child)
         for path, parent in model.named_modules()
         for name, child in parent.named_children()
         if name in NAMES and isinstance(child, nn.Embedding)
     ]
+
+
+def _texts(model: nn.Module) -> list[nn.Embedding]:
+    """Position tables of texts, which are not those of images."""
+    images = {id(table.weight) for table in image_tables(model)}
+    return [embedding for *_, embedding in _embeddings(model) if id(embedding.weight) not in images]
+
+
+def _find(model: nn.Module, caller: str) -> _Table:
+    refuse_no_model(model, caller)
+    refuse_no_values(model, caller)
+    found = _embeddings(model)
     kind = type(model).__name__
+    if image_tables(model) and not _texts(model):
+        raise ValueError(
+            f"the position table of {kind} is one of images. Write vision_transformer(model, image=..) for another "
+            "image size, or vision_transformer(model, scheme) for rows of a scheme."
+        )
     if not found:
         raise ValueError(
             f"{kind} has no position table: no nn.Embedding with a name among {', '.join(NAMES)}. Rotary models take "
-            "posenc.adapt.llama, vision transformers of timm posenc.adapt.vision_transformer. Those of transformers "
-            "resample their own table in a call with interpolate_pos_encoding=True."
+            "posenc.adapt.llama, vision transformers posenc.adapt.vision_transformer."
         )
     if len(found) > 1:
         places = " and ".join(f"{path}.{name}" for path, _, name, _ in found[:3])

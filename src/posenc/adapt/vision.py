@@ -1,4 +1,8 @@
-"""Vision transformers of timm: another image size, or a scheme's embedding rows in place of the position table."""
+"""Vision transformers: another image size, or a scheme's embedding rows in place of the position table.
+
+In a ViT of timm a scheme stays in the model, which computes its rows. Into a model of transformers its rows are written
+as a table of the model, so that ``from_pretrained`` needs no posenc.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from posenc.adapt.compatibility import refuse_no_model, refuse_sites
+from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
+from posenc.adapt.image_tables import (
+    ImageTable,
+    grid_of,
+    image_tables,
+    new_images,
+    own_kernel,
+    refuse_other_kinds,
+    refuse_stages,
+    resized_rows,
+    write_tables,
+)
 from posenc.kernels.resampling import resample
 from posenc.positions import Positions, grid, sequence
 from posenc.scheme import Scheme
@@ -43,14 +58,21 @@ def vision_transformer(
     image: int | tuple[int, int] | None = None,
     pos: Positions | None = None,
 ) -> Model:
-    """Give a timm vision transformer another image size, or the rows of a scheme for its position table ``pos_embed``.
+    """Give a vision transformer of timm or transformers another image size, or rows of a scheme for its position table.
 
-    With ``image`` the model's own table is resampled by the antialiased cubic kernel of timm, also where the new grid
-    has as many patches as the old one. Rows of a scheme are computed for the new grid. With ``scheme`` its rows replace
-    the table; class and register tokens get rows of zeros.
+    With ``image`` the model's own table is resampled, also where the new grid has as many patches as the old one: by
+    the antialiased cubic kernel in timm, and in transformers by the kernel of the model's own
+    ``interpolate_pos_encoding``, mostly cubic without antialiasing. Rows of a scheme are computed for the new grid.
+
+    With ``scheme`` its rows replace the table. In timm the scheme becomes part of the model, and class and register
+    tokens get rows of zeros. In transformers the rows are written into the table, which is trained afterwards only if
+    the scheme is learned, and the rows of class tokens stay. There the configuration follows the image size, so
+    ``save_pretrained`` and ``from_pretrained`` give the same model without posenc. An image processor keeps its size.
 
     Args:
-        model: A ViT with ``pos_embed`` and ``patch_embed``, such as those of timm. It is changed in place.
+        model: A ViT with ``pos_embed`` and ``patch_embed``, such as those of timm; or a model of transformers with
+            ``position_embeddings`` or ``position_embedding`` beside the convolution of its patches, such as ViT, DeiT,
+            DINOv2, BEiT, CLIP, SigLIP and PVT. It is changed in place.
         scheme: A scheme that acts at "embed" alone, with rows of the model's width. Default: the model's own table.
         image: Height and width of the images in pixels, multiples of the patch; one number for squares. Default: the
             model's image size.
@@ -61,9 +83,9 @@ def vision_transformer(
         The same model.
 
     Raises:
-        ValueError: If neither ``scheme`` nor ``image`` is given; if the model has no table or has
-            ``dynamic_img_size=True``, which would interpolate the rows; if the scheme acts elsewhere or has another
-            width; or if positions do not fit the patches, or the image size the model.
+        ValueError: If neither ``scheme`` nor ``image`` is given; if the model has no table, does something else with
+            it, or has ``dynamic_img_size=True``, which would interpolate the rows; if the scheme acts elsewhere or has
+            another width; or if positions do not fit the patches, or the image size the model.
 
     Example:
         >>> from types import SimpleNamespace
@@ -78,23 +100,83 @@ def vision_transformer(
     """
     refuse_no_model(model, "vision_transformer")
     table, patches = getattr(model, "pos_embed", None), getattr(model, "patch_embed", None)
-    if not isinstance(table, Tensor) or patches is None:
+    of_timm = isinstance(table, Tensor) and patches is not None
+    tables = [] if of_timm else image_tables(model)
+    if not of_timm and not tables:
         raise ValueError(
-            f"{type(model).__name__} has no table `pos_embed` or no `patch_embed`, so it is no ViT of timm's kind. "
-            "Those of transformers resample their own table in a call with interpolate_pos_encoding=True."
+            f"{type(model).__name__} has no position table of images: neither `pos_embed` and `patch_embed` as models "
+            "of timm, nor `position_embeddings` beside a convolution of patches as models of transformers. Windows of "
+            "Swin take posenc.adapt.window_biases, the rotation of transformers' DINOv3 posenc.adapt.grid_rotation."
         )
-    _refuse_idle(model, scheme, image)
-    size = None if image is None else _sides(image)
-    prefix = 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
+    if scheme is None and image is None:
+        raise ValueError(
+            "vision_transformer takes a scheme, an image size or both: vision_transformer(model, image=384)."
+        )
     if scheme is not None:
         refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens", OWN_VIT.format(type(scheme).__name__))
+    if tables:
+        _change_tables(model, tables, scheme, image, pos)
+    else:
+        _change_timm(model, scheme, image, pos)
+    return model
+
+
+def _change_tables(
+    model: nn.Module,
+    tables: list[ImageTable],
+    scheme: Scheme | None,
+    image: int | tuple[int, int] | None,
+    pos: Positions | None,
+) -> None:
+    """Resample or replace the tables of a model of transformers."""
+    refuse_no_values(model, "vision_transformer")
+    refuse_other_kinds(tables, model)
+    images = [table.image for table in tables] if image is None else new_images(tables, _sides(image))
+    grids = [grid_of(table.conv, size) for table, size in zip(tables, images, strict=True)]
+    if scheme is not None:
+        refuse_stages(tables, model)
+    if scheme is None:
+        rows = [
+            resized_rows(table.rows, table.prefix, table.grid, to, own_kernel(table))
+            for table, to in zip(tables, grids, strict=True)
+        ]
+        trained = [table.weight.requires_grad for table in tables]
+    else:
+        rows = [torch.cat([tables[0].rows[: tables[0].prefix], _scheme_rows(tables[0], scheme, grids[0], pos)])]
+        trained = [scheme.claims.learned]
+    write_tables(model, tables, images, rows, trained)
+
+
+def _scheme_rows(table: ImageTable, scheme: Scheme, grid_size: tuple[int, int], pos: Positions | None) -> Tensor:
+    """Rows of a scheme for the patches of a model, in the dtype and on the device of its table."""
+    count, like = math.prod(grid_size), table.rows
+    if "embed" not in scheme.claims.sites:
+        return like.new_zeros(count, like.shape[1])
+    if pos is None:
+        pos = sequence(count) if scheme.claims.axes == 1 else grid(*grid_size)
+    if count != pos.count or like.shape[1] != scheme.out_dim:
+        raise ValueError(
+            f"the model's table has {count} rows of width {like.shape[1]} for patches, and {type(scheme).__name__} "
+            f"makes {pos.count} rows of width {scheme.out_dim}."
+        )
+    own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+    return scheme.embed(scheme.prepare(_after_tokens(pos, 0).to(own))).detach().to(like.device, like.dtype)
+
+
+def _change_timm(model: Any, scheme: Scheme | None, image: int | tuple[int, int] | None, pos: Positions | None) -> None:
+    """Resample or replace the table of a ViT of timm."""
+    table, patches = model.pos_embed, model.patch_embed
+    if getattr(model, "dynamic_img_size", False):
+        raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
+    size = None if image is None else _sides(image)
+    prefix = 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
     shape = tuple(int(side) for side in patches.grid_size)
     to = shape if image is None else _grid_of(model, image)
     rows = _rows_of(model)
     scheme = rows.scheme if scheme is None and rows is not None else scheme
     if scheme is None:
         _resample(model, prefix, shape, size)
-        return model
+        return
     if pos is None:
         pos = sequence(math.prod(to)) if scheme.claims.axes == 1 else grid(*to)
     count = table.shape[-2] - prefix - math.prod(shape) + math.prod(to)
@@ -109,23 +191,13 @@ def vision_transformer(
         patches.set_input_size(img_size=size)
     if rows is not None and rows.scheme is scheme:
         rows.pos = pos
-        return model
+        return
     if rows is not None:
         parametrize.remove_parametrizations(model, "pos_embed", leave_parametrized=False)
     del model.pos_embed
     model.register_buffer("pos_embed", table.detach().new_empty(0))
     rows = Rows(scheme.to(table.device), pos).train(model.training)
     parametrize.register_parametrization(model, "pos_embed", rows, unsafe=True)
-    return model
-
-
-def _refuse_idle(model: nn.Module, scheme: Scheme | None, image: object) -> None:
-    if scheme is None and image is None:
-        raise ValueError(
-            "vision_transformer takes a scheme, an image size or both: vision_transformer(model, image=384)."
-        )
-    if getattr(model, "dynamic_img_size", False):
-        raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
 
 
 def _rows_of(model: nn.Module) -> Rows | None:

@@ -130,7 +130,7 @@ def check_model(
             module.training = training
 
 
-def _refuse_unfit(model: object, tokens: object, tolerance: object) -> None:
+def _refuse_unfit(model: object, tokens: Tensor, tolerance: float) -> None:
     if not isinstance(model, nn.Module):
         raise ValueError(f"check_model takes a model, a torch.nn.Module; got {model!r}.")
     if not isinstance(tokens, Tensor) or tokens.is_floating_point() or tokens.dim() != 2 or min(tokens.shape) < 2:
