@@ -41,6 +41,7 @@ from posenc.schemes.fire import FIRE as FIRE
 from posenc.schemes.fope import FoPE as FoPE
 from posenc.schemes.fourier_features import FourierFeatures as FourierFeatures
 from posenc.schemes.fox import FoX as FoX
+from posenc.schemes.geoclip import GeoCLIP as GeoCLIP
 from posenc.schemes.graph_distance import GraphDistance as GraphDistance
 from posenc.schemes.grid_complex import GridComplex as GridComplex
 from posenc.schemes.grid_deep import GridDeep as GridDeep

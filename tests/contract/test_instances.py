@@ -30,6 +30,7 @@ OTHERS = {
     "FoPE": [{"head_dim": 64, "heads": 8, "extent": 1024}, {"head_dim": 20, "heads": 3, "extent": 8, "literal": True}],
     "FoX": [{"dim": 64, "heads": 8}, {"dim": 5, "heads": 3}],
     "FourierFeatures": [{"dim": 64, "axes": 3, "sigma": 10.0}],
+    "GeoCLIP": [{"dim": 64, "features": 64, "hidden": 32, "sigma": (0.3,)}],
     "GraphDistance": [{"heads": 8, "edges": RING}, {"heads": 3, "edges": RING, "nodes": 40}, {"heads": 2}],
     "GridComplex": [{"head_dim": 16, "axes": 4}],
     "GridDeep": [{"head_dim": 20}],

@@ -47,7 +47,7 @@ CELLS = dict.fromkeys(
     "is defined from 0 to 1 on axis 0; position 2",
 )
 TURN = dict.fromkeys(
-    ("SphereC", "SphereCPlus", "SphereDFS", "SphereM", "SphereMPlus", "SphericalHarmonics"),
+    ("GeoCLIP", "SphereC", "SphereCPlus", "SphereDFS", "SphereM", "SphereMPlus", "SphericalHarmonics"),
     "reads (longitude, latitude) in radians, within one turn; got 15",
 )
 WHOLE = dict.fromkeys(

@@ -30,6 +30,7 @@ CALLS = {
     "Concat": "Concat([Sinusoid, Random])",
     "DAPE": "DAPE(ALiBi)",
     "DenseGrid": "DenseGrid(resolution=4)",
+    "GeoCLIP": "GeoCLIP(features=8, hidden=8)",
     "HashGrid": "HashGrid(resolution=4, table_size=64)",
     "GraphDistance": "GraphDistance(edges=[(0, 1), (1, 2)])",
     "KPlanes": "KPlanes(resolutions=(3,))",

@@ -1,6 +1,7 @@
 """The encodings of the globe study: a scheme on one view of the places, and the network that its budget leaves.
 
     none | fourier | space2vec-grid | space2vec-theory | hash | hash-wrap     longitude and latitude as on a plane
+    geoclip                                                                   a map that keeps areas, at three scales
     xyz | fourier-xyz | hash-xyz                                              the unit vector
     sphere-c | sphere-c-plus | sphere-m | sphere-m-plus | sphere-dfs          Sphere2Vec
     sphere-c-plus-whole                                                       with whole 1/lambda, so without a seam
@@ -36,7 +37,7 @@ VIEWS = (
     PositionView("picture", 2, "row and column on a map of 181 x 181 pixels"),
 )
 """Views of a place. Without a name a scheme reads the first that fits."""
-PLANAR = ("none", "fourier", "space2vec-grid", "space2vec-theory", "hash", "hash-wrap")
+PLANAR = ("none", "fourier", "space2vec-grid", "space2vec-theory", "hash", "hash-wrap", "geoclip")
 SPHERICAL = (
     "xyz",
     "fourier-xyz",
@@ -64,6 +65,8 @@ DEGREE = 7
 """Highest degree of the spherical harmonics at detail 1: 64 channels, and 256 at detail 2."""
 SIGMA, R_MIN = 0.5, 0.1
 """At detail 1: Fourier features in cycles per radian, and the shortest lambda in radians."""
+GEOCLIP = {"dim": 64, "features": 64, "hidden": 16}
+"""Widths of GeoCLIP, whose own have 9.4 million parameters."""
 
 
 class GlobeEncoding(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +158,8 @@ def _variants_by_label(detail: float, parameters: int) -> dict[str, tuple[str, V
     cells = growth(COARSEST, finest, LEVELS)
     plane = {"axes": 2, "resolutions": [[2 * n, n] for n in cells], **grids}
     low, high = [-math.pi, -math.pi / 2], [math.pi, math.pi / 2]
+    # The paper's ratio of 16 between scales. A unit of the map is pi radians of longitude at the equator.
+    scales = [float(f"{math.pi * sigma / 16**step:.9g}") for step in (2, 1, 0)]
     # 1, 2, 4, .. waves around the globe, up to the power of two nearest to the finest detail of the others.
     octaves = max(1, round(math.log2(detail / R_MIN)))
     return {
@@ -164,6 +169,7 @@ def _variants_by_label(detail: float, parameters: int) -> dict[str, tuple[str, V
         "space2vec-theory": ("Space2VecTheory", "lonlat", {"scales": 10, **short}),
         "hash": ("MultiResolutionGrid", "lonlat", {**plane, "domain": [low, high, "clamp"]}),
         "hash-wrap": ("MultiResolutionGrid", "lonlat", {**plane, "domain": [low, high, ["wrap", "clamp"]]}),
+        "geoclip": ("GeoCLIP", "lonlat", {**GEOCLIP, "sigma": scales}),
         "xyz": ("Coordinates", "xyz", {"axes": 3}),
         "fourier-xyz": ("FourierFeatures", "xyz", {"dim": 64, "axes": 3, "sigma": sigma}),
         "hash-xyz": (

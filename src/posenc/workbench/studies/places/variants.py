@@ -53,7 +53,7 @@ ANYWHERE = (
     NONE, COORDINATES, "fourier", "positional", "learnable-fourier", "space2vec-grid", "space2vec-theory", "one-blob",
     "dense", "hash",
 )  # fmt: skip
-ON_SPHERES = ("xyz", "sphere-c", "sphere-c-plus", "sphere-m", "sphere-m-plus", "sphere-dfs", "harmonics")
+ON_SPHERES = ("xyz", "sphere-c", "sphere-c-plus", "sphere-m", "sphere-m-plus", "sphere-dfs", "harmonics", "geoclip")
 IN_PLANES = ("space2vec-grid", "space2vec-theory")
 WITH_FURTHER_AXES = ("fourier-mixed", "sphere-c-plus-mixed", "fourier-joint")
 """Variants for tables with a depth, a time or another axis beside the place."""
@@ -73,7 +73,7 @@ BASELINES = (
 )
 WITH_FEWER_ROWS = (COORDINATES, "fourier", NEIGHBORS, BOOSTING)
 """Variants that are trained with fewer rows too."""
-TRAINED = ("LearnableFourier", "DenseGrid", "MultiResolutionGrid", "HashGrid")
+TRAINED = ("LearnableFourier", "GeoCLIP", "DenseGrid", "MultiResolutionGrid", "HashGrid")
 RADIANS_PER_CYCLE = 2 * math.pi
 SPHERE_SCHEMES: Mapping[str, tuple[str, int]] = {
     "sphere-c": ("SphereC", 16),
@@ -84,6 +84,8 @@ SPHERE_SCHEMES: Mapping[str, tuple[str, int]] = {
 }
 """Label to scheme of Sphere2Vec and its number of scales, so that all have 60 to 80 channels."""
 CHANNELS, BINS, DEGREE = 64, 16, 7
+GEOCLIP = {"dim": 32, "features": 32, "hidden": 16}
+"""Widths of GeoCLIP, whose own have 9.4 million parameters."""
 LEVELS, COARSEST, CELLS = 6, 4, 8
 """Levels of a hash grid, cells per axis of the coarsest, and cells per cycle of the finest along the whole side."""
 TABLE_SHARE = 0.5
@@ -251,7 +253,7 @@ def _trial_places(region: Region, further: int) -> dict[str, Positions]:
 
 def _view_of_spheres(parsed: scheme_text.Specification, places: Mapping[str, Positions]) -> str:
     """View "lonlat" for a scheme that is defined on a sphere, if the places have it."""
-    spheres = {name for name, _ in SPHERE_SCHEMES.values()} | {"SphericalHarmonics"}
+    spheres = {name for name, _ in SPHERE_SCHEMES.values()} | {"SphericalHarmonics", "GeoCLIP"}
     return "lonlat" if parsed.scheme in spheres and "lonlat" in places else ""
 
 
@@ -308,6 +310,10 @@ def _on_sphere(label: str, sizes: Sizes) -> PlaceVariant:
         return PlaceVariant(scheme="Coordinates", options={"axes": 3}, view="xyz", axes=3)
     if label == "harmonics":
         return PlaceVariant(scheme="SphericalHarmonics", options={"degree": DEGREE}, view="lonlat")
+    if label == "geoclip":  # the paper's ratio of 16 between scales; a unit of the map is half of the equator
+        finest = sizes.detail / 2 * 180 / sizes.region.half
+        scales = [_digits(finest / 16**step) for step in (2, 1, 0)]
+        return PlaceVariant(scheme="GeoCLIP", options={**GEOCLIP, "sigma": scales}, view="lonlat")
     scheme, scales = SPHERE_SCHEMES[label]
     shortest = _digits(math.radians(sizes.region.half) / (RADIANS_PER_CYCLE * sizes.detail))
     options = {"scales": scales, "r_min": shortest, "r_max": max(1.0, 2 * shortest)}
