@@ -113,11 +113,15 @@ def score_plots(
         )
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
     numbers = _value_table(f"{title}: values", columns, estimates, metrics, order, level, over)
-    name = interval_name(held_out).replace("seeds", f"{over}s")
     every = [estimate for by_scheme in estimates.values() for estimate in by_scheme.values()]
-    key = KEY.format(over=over) + (f" Bar: {level:.0%} {name}." if any(map(is_drawn, every)) else "")
-    key += two_seeds_note((estimate.n for estimate in every), "bar", over)
+    key = _key(every, over, f"{level:.0%} {interval_name(held_out).replace('seeds', f'{over}s')}")
     return Panel(title, (FigureGroup(tuple(figures), key, numbers),), caption)
+
+
+def _key(estimates: Sequence[Estimate], over: str, interval_words: str) -> str:
+    """Key of the marks that the plots have."""
+    bar = f" Bar: {interval_words}." if any(map(is_drawn, estimates)) else ""
+    return KEY.format(over=over) + bar + two_seeds_note((estimate.n for estimate in estimates), "bar", over)
 
 
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
