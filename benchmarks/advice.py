@@ -11,7 +11,8 @@ from the second over five seeds. The ten others are as good as the second, or fa
 by up to a factor of four between candidates. Half of its variance, or all of it, is the luck of a training, which the
 validation and the test part have in common. Aims: at most an eighth of the races without a difference name a candidate
 alone. A difference of two standard errors is found in 80%, if the others are far below and half of the variance is
-luck.
+luck. Some races have a budget: each training takes its share of a whole one from it, and candidates that do not fit
+into it wait and may enter late.
 
 Collect trains every candidate at half of the steps and at all of them, with five seeds, and drops none. Replay gives a
 race the stored scores of the trainings that it asks for, with a share of the steps of all of them as its budget. Its
@@ -27,7 +28,7 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ import numpy as np
 
 from posenc.measure.statistics import mean, sd
 from posenc.workbench import provenance, studies
+from posenc.workbench.advice import budget as budgets
 from posenc.workbench.advice.race import Race, RacePlan, Rung, Score, Scores, run_race
 from posenc.workbench.advice.recognition import by_name, fitting, recognize
 from posenc.workbench.advice.trainer import StudyTrainer
@@ -54,7 +56,9 @@ FAR, LUCK = 9, 0.5
 SHARE = 0.25
 """Share of the steps of all trainings that a replayed race may use."""
 UNIT = 1000.0
-"""Cost of a whole training in a replay, so large that the start of processes does not count."""
+"""Seconds of a whole training, simulated or replayed: so many that the start of processes does not count."""
+BUDGETS = (40, 64, 80)
+"""Budgets of simulated races in whole trainings."""
 RUNGS = (Rung(0.5, 5), Rung(1.0, 5))
 
 
@@ -75,21 +79,43 @@ class Curves(NamedTuple):
     luck: float
     case: int
 
-    def train(self, candidates: Sequence[str], rung: Rung) -> Scores:
-        """Scores of trainings. Equal calls return equal scores."""
-        return {
-            name: {seed: self.score(int(name), rung.fraction, seed) for seed in range(rung.seeds)}
-            for name in candidates
-        }
-
-    def score(self, number: int, fraction: float, seed: int) -> Score:
+    def score(self, name: str, fraction: float, seed: int) -> Score:
         """Score of one training. All candidates rise alike; a part of the noise is the same for all seeds."""
+        number = int(name)
         common = _alike(np.random.default_rng([self.case, number]).normal(0, 1, 3), self.luck)
         own = _alike(np.random.default_rng([self.case, number, seed, round(2 * fraction)]).normal(0, 1, 3), self.luck)
         errors = self.noise[number] * (math.sqrt(1 - self.shared) * own + math.sqrt(self.shared) * common)
         validation, test = (float(self.final[number] + error - 1 / (1 + 9 * fraction)) for error in errors)
         earlier = validation + 1 / (1 + 9 * fraction) - 1 / (1 + 4.5 * fraction)
-        return Score(validation, earlier, test, fraction)
+        return Score(validation, earlier, test, UNIT * fraction)
+
+
+class Clock:
+    """Trainer with a budget, whose time is the duration of its trainings.
+
+    score: candidate, fraction, seed -> score. budget: seconds.
+    """
+
+    def __init__(self, score: Callable[[str, float, int], Score], budget: float = math.inf) -> None:
+        self.score, self.budget, self.spent = score, budget, 0.0
+        self.done: dict[tuple[str, float, int], Score] = {}
+
+    def train(self, candidates: Sequence[str], rung: Rung) -> Scores:
+        """Scores of trainings, until the budget is spent. A training that was made before costs nothing."""
+        made: dict[str, dict[int, Score]] = {name: {} for name in candidates}
+        for seed in range(rung.seeds):
+            for name in candidates:
+                key = (name, rung.fraction, seed)
+                score = self.done.get(key) or self.score(*key)
+                if key not in self.done and self.spent + score.seconds > self.budget:
+                    return made
+                self.spent += 0.0 if key in self.done else score.seconds
+                self.done[key] = made[name][seed] = score
+        return made
+
+    def remaining(self) -> float:
+        """Seconds that are left."""
+        return self.budget - self.spent
 
 
 def _alike(draws: np.ndarray, luck: float) -> np.ndarray:
@@ -109,34 +135,57 @@ def simulated(gap: float, unequal: bool, far: bool, case: int, luck: float = LUC
 
 
 def outcomes(
-    gap: float, unequal: bool, far: bool, cases: int = CASES, luck: float = LUCK, first: int = 0
+    gap: float,
+    unequal: bool,
+    far: bool,
+    cases: int = CASES,
+    luck: float = LUCK,
+    first: int = 0,
+    budget: float = math.inf,
 ) -> dict[str, Any]:
-    """Answers of races on simulated candidates, counted; the numbers of the cases begin at ``first``."""
+    """Answers of races on simulated candidates, counted; the numbers of the cases begin at ``first``.
+
+    As many candidates start as `posenc advise` starts with this budget, in whole trainings. The others wait. The order
+    of the candidates is drawn for each case. Races that did not try both numbers 7 and 3 count as not compared, and all
+    counts after that are of compared ones.
+    """
     plan = RacePlan(validation_ratio=VALIDATION / TRAIN, test_ratio=TEST / (TRAIN + VALIDATION))
-    names = list(map(str, range(CANDIDATES)))
-    found = [
-        run_race(names, simulated(gap, unequal, far, case, luck).train, plan) for case in range(first, first + cases)
-    ]
-    races = [race for race in found if race is not None]
-    answers, better = [race.verdict for race in races], str(BETTER)
+    start, pair, better = budgets.starting(CANDIDATES, 1.0, plan, budget), {str(BETTER), str(SECOND)}, str(BETTER)
+    races: list[tuple[Race, bool]] = []
+    for case in range(first, first + cases):
+        names = [str(number) for number in np.random.default_rng([case, 78]).permutation(CANDIDATES)]
+        clock = Clock(simulated(gap, unequal, far, case, luck).score, UNIT * budget)
+        race = run_race(names[:start], clock.train, plan, clock.remaining, names[start:])
+        races += [] if race is None else [(race, bool(pair & set(names[start:])))]
+    compared = [(race, late) for race, late in races if pair <= set(race.tried)]
+    answers = [race.verdict for race, _ in compared]
     return {
         "gap": gap,
         "noise": "unequal" if unequal else "equal",
         "others": "far below" if far else "as good as the second",
         "luck": luck,
+        "budget": budget if math.isfinite(budget) else None,
         "cases": cases,
+        "starting": start,
+        "entered_late": sum(len(race.tried) - start for race, _ in races) / cases,
+        "compared": len(compared),
+        "seeds": mean([answer.seeds for answer in answers]) if answers else None,
         "named_alone": sum(answer.kind == "best" for answer in answers),
         "better_named_alone": sum(answer.kind == "best" and answer.chosen == better for answer in answers),
         "better_chosen": sum(answer.chosen == better for answer in answers),
-        "better_dropped": sum(any(better in look.dropped for look in race.looks) for race in races),
+        "better_dropped": sum(any(better in look.dropped for look in race.looks) for race, _ in compared),
+        "one_of_both_late": sum(late for _, late in compared),
+        "one_of_both_late_and_named_alone": sum(late and race.verdict.kind == "best" for race, late in compared),
     }
 
 
 def simulations(cases: int, first: int = 0) -> Iterator[dict[str, Any]]:
-    all_luck = ((True, False, gap, 1.0) for gap in GAPS)
-    for far, unequal, gap, luck in (*itertools.product((False, True), (False, True), GAPS, (LUCK,)), *all_luck):
-        yield (row := outcomes(gap, unequal, far, cases, luck, first))
-        print(row, flush=True)
+    """Rows of races without a clock with all gaps, and of races with a budget with the gaps of the aims."""
+    for budget, gaps in ((math.inf, GAPS), *((budget, GAPS[:2]) for budget in BUDGETS)):
+        all_luck = ((True, False, gap, 1.0) for gap in gaps)
+        for far, unequal, gap, luck in (*itertools.product((False, True), (False, True), gaps, (LUCK,)), *all_luck):
+            yield (row := outcomes(gap, unequal, far, cases, luck, first, budget))
+            print(row, flush=True)
 
 
 def collect(path: Path, target: str | None, question: str | None, names: Sequence[str]) -> dict[str, Any]:
@@ -170,33 +219,6 @@ def read_scores(path: Path) -> dict[str, Any]:
     return held
 
 
-class Replay:
-    """Trainer that returns stored scores, with the steps as its clock.
-
-    scores: fraction -> candidate -> seed -> scores. share: part of the steps of all trainings that is the budget.
-    """
-
-    def __init__(self, scores: dict[float, dict[str, dict[int, Score]]], share: float) -> None:
-        self.scores, self.seen = scores, set[tuple[float, str, int]]()
-        self.total = sum(
-            each.seconds for names in scores.values() for seeds in names.values() for each in seeds.values()
-        )
-        self.budget, self.spent = share * self.total, 0.0
-
-    def train(self, candidates: Sequence[str], rung: Rung) -> Scores:
-        """Stored scores, until the budget is spent."""
-        made: dict[str, dict[int, Score]] = {name: {} for name in candidates}
-        for seed in range(rung.seeds):
-            for name in candidates:
-                key, score = (rung.fraction, name, seed), self.scores[rung.fraction][name][seed]
-                if key not in self.seen and self.spent + score.seconds > self.budget:
-                    return made
-                self.spent += 0.0 if key in self.seen else score.seconds
-                self.seen.add(key)
-                made[name][seed] = score
-        return made
-
-
 def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
     """Regret of a race with a share of the time, against the choice of all trainings."""
     items, whole = held["items"], held["scores"][1.0]
@@ -205,8 +227,10 @@ def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
         validation_ratio=items["validation"] / items["train"],
         test_ratio=items["test"] / (items["train"] + items["validation"]),
     )
-    replay = Replay(held["scores"], share)
-    race = run_race(list(whole), replay.train, plan, lambda: replay.budget - replay.spent)
+    stored = held["scores"]
+    total = sum(each.seconds for names in stored.values() for seeds in names.values() for each in seeds.values())
+    clock = Clock(lambda name, fraction, seed: stored[fraction][name][seed], share * total)
+    race = run_race(list(whole), clock.train, plan, clock.remaining)
     assert race is not None, "the share suffices for two seeds"
     means = {name: mean([each.validation for each in seeds.values()]) for name, seeds in whole.items()}
     best, chosen = max(means, key=means.__getitem__), race.verdict.chosen
@@ -216,7 +240,7 @@ def replayed(held: dict[str, Any], share: float) -> dict[str, Any]:
     allowed = max(error, 0.01 * (max(test.values()) - min(test.values())))
     return {
         "study": held["study"], "data": held["data"], "question": held["question"], "candidates": len(whole),
-        "share_of_steps": round(replay.spent / replay.total, 3), "answer": _in_words(race), "chosen": chosen,
+        "share_of_steps": round(clock.spent / total, 3), "answer": _in_words(race), "chosen": chosen,
         "chosen_by_all_trainings": best, "regret": mean(apart), "allowed": allowed, "held": mean(apart) <= allowed,
     }  # fmt: skip
 
@@ -229,9 +253,10 @@ def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Aims that are missed."""
     return [
         f"gap {row['gap']}, {row['noise']} noise, others {row['others']}, luck {row['luck']:g}"
+        + (f", budget {row['budget']:g}" if row["budget"] else "")
         for row in rows
-        if (row["gap"] == 0 and row["named_alone"] > MOST_NAMED * row["cases"])
-        or (_is_of_power(row) and row["better_named_alone"] < LEAST_FOUND * row["cases"])
+        if (row["gap"] == 0 and row["named_alone"] > MOST_NAMED * row["compared"])
+        or (_is_of_power(row) and row["better_named_alone"] < LEAST_FOUND * row["compared"])
     ]
 
 

@@ -35,6 +35,17 @@ def test_a_race_without_a_difference_names_nobody_and_one_with_a_large_one_names
     assert benchmark.failures([{**found, "luck": 1.0}, {**found, "better_named_alone": 5}]) == []
 
 
+def test_with_a_budget_candidates_wait_and_enter_late(benchmark) -> None:
+    whole, most, few = (benchmark.outcomes(8, False, True, 4, budget=budget) for budget in (80, 40, 4))
+    assert (whole["starting"], whole["entered_late"], whole["one_of_both_late"]) == (12, 0, 0)
+    assert most["starting"] == 6
+    assert 0 < most["entered_late"] <= 6
+    assert 0 < most["one_of_both_late"] <= most["compared"] <= 4
+    assert few["compared"] == few["named_alone"] == 0, "so few trainings do not reach both of the pair"
+    late = {**most, "gap": 0, "named_alone": most["compared"]}
+    assert benchmark.failures([late]) == ["gap 0, equal noise, others far below, luck 0.5, budget 40"]
+
+
 def test_a_gap_is_one_of_standard_errors_of_the_difference_of_the_two_best(benchmark) -> None:
     """Before, it was one of the noise of the better one alone, so that a noisy second one made it smaller."""
     for case in range(3):
@@ -57,13 +68,14 @@ def test_a_replay_sees_what_it_would_have_trained(benchmark, tmp_path: Path) -> 
     path = tmp_path / "scores.json"
     path.write_text(json.dumps({"study": "toy", "data": "x", "question": "", "items": items, "scores": scores}))
     held = benchmark.read_scores(path)
-    replay = benchmark.Replay(held["scores"], 0.25)
-    replay.train(list(means), benchmark.Rung(0.5, 2))
-    spent = replay.spent
-    replay.train(list(means), benchmark.Rung(0.5, 2))
-    assert (spent, replay.spent) == (3000.0, 3000.0), "a stored training costs nothing"
-    replay.train(list(means), benchmark.Rung(1.0, 5))
-    assert replay.spent <= replay.budget
+    clock = benchmark.Clock(lambda name, fraction, seed: held["scores"][fraction][name][seed], 5600.0)
+    clock.train(list(means), benchmark.Rung(0.5, 2))
+    spent = clock.spent
+    clock.train(list(means), benchmark.Rung(0.5, 2))
+    assert (spent, clock.spent) == (3000.0, 3000.0), "a stored training costs nothing"
+    made = clock.train(list(means), benchmark.Rung(1.0, 5))
+    assert [len(seeds) for seeds in made.values()] == [1, 1, 0]
+    assert clock.remaining() == pytest.approx(600.0)
     row = benchmark.replayed(held, 0.5)
     assert (row["chosen"], row["regret"], row["held"]) == ("rope", 0.0, True)
     assert row["share_of_steps"] <= 0.5

@@ -308,6 +308,19 @@ def test_time_that_is_left_goes_to_candidates_that_wait_before_further_seeds(tot
     assert not any(dropped & set(names) for names, rung in asked[1:]), "nothing is spent on dropped ones"
 
 
+def test_a_late_candidate_is_compared_with_the_variance_of_those_that_were_dropped_too() -> None:
+    """Two that are left measure a variance so badly that hardly anything was dropped, and the budget went to it."""
+    means = {**{f"far{number}": 0.2 for number in range(6)}, "rope": 0.8, "alibi": 0.78, "late": 0.35}
+    asked: list = []
+    train, remaining = clocked(trainer(means, noise=0.06, asked=asked, seconds=100.0), 2500.0)
+    race = run_race([name for name in means if name != "late"], train, RacePlan(), remaining, ["late"])
+    assert race is not None
+    assert race.looks[1].rung == race.looks[0].rung == RacePlan().rungs[0]
+    assert set(race.looks[1].scores) == set(race.looks[1].gaps) | {race.looks[1].leader} == {"rope", "alibi", "late"}
+    assert race.looks[1].dropped == ("late",)
+    assert not any("late" in names for names, rung in asked if rung.fraction == 1.0)
+
+
 def test_a_late_candidate_without_time_for_whole_trainings_is_named_behind() -> None:
     train, remaining = clocked(trainer({**MEANS, "none": 0.78}, seconds=30.0), 415.0)
     race = run_race(["none", "alibi"], train, RacePlan(), remaining, ["rope"])

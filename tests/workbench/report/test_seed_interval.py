@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def test_equal_seeds_have_the_term_of_the_items(held_out: HeldOut) -> None:
     assert not seed_interval([1.0, 1.0], bounds=SHARE, held_out=held_out, trained=True).known
 
 
-def rows(metric: str) -> list[dict[str, object]]:
+def rows(metric: str) -> list[dict[str, Any]]:
     return [{"scheme": "rope", "setting": "main", "seed": seed, "metric": metric, "value": 1.0} for seed in range(3)]
 
 
@@ -48,3 +49,24 @@ def test_the_tables_of_plots_show_it() -> None:
     assert "[0.946, 1.000]" in cells(found)
     lines = line_plot({"rope": {1.0: {0: 1.0, 1: 1.0}}}, title="t", x_label="x", y_label="y", held_out=DRAWN)
     assert "[0.946, 1.000]" in cells(lines)
+
+
+def drawn(panel) -> tuple[str, str]:
+    """Key and SVG of the first figure."""
+    (group,) = panel.blocks
+    assert isinstance(group, FigureGroup)
+    return group.key, group.figures[0].svg
+
+
+def test_two_seeds_are_drawn_without_an_interval() -> None:
+    """Before, a band 13 times as long as the distance between two seeds made the curves hard to see."""
+    values = {0: 0.50, 1: 0.52, 2: 0.51}
+    for number, shown in ((2, False), (3, True)):
+        seeds = {seed: values[seed] for seed in range(number)}
+        key, svg = drawn(line_plot({"rope": {1.0: seeds, 2.0: seeds}}, title="t", x_label="x", y_label="y"))
+        assert ("Band: 95%" in key) == ("opacity: 0.14" in svg) == shown
+        assert ("Two seeds give no band: run at least 3." in key) != shown
+        table = [{**row, "value": values[row["seed"]]} for row in rows("psnr") if row["seed"] in seeds]
+        key, svg = drawn(score_plots(table, metrics={"psnr": Score("PSNR", "dB")}, over="fold"))
+        assert ("Bar: 95%" in key) == ("opacity: 0.3" in svg) == shown
+        assert ("Two folds give no bar: run at least 3." in key) != shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from posenc.workbench.studies import Request
 from posenc.workbench.studies.places import STUDY, answer, settings
 from posenc.workbench.studies.places.stored_places import load_table, read_parts
 from posenc.workbench.studies.places.variants import BASELINES, ON_SPHERES, USUAL, WITH_FURTHER_AXES
+from posenc.workbench.studies.shared import page_records, stored_runs
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks import places as task
 from tiny_data import WRITERS, places
@@ -265,3 +267,22 @@ def test_the_page_answers_by_both_splits_and_draws_maps(tmp_path: Path) -> None:
     (first,) = STUDY.first(data)
     assert first.startswith("Best of all models with the random split: ")
     assert np.isfinite(data.arrays("houses, random split", "fourier")["predicted"]).all()
+
+
+def test_pages_of_two_targets_of_a_table_are_told_apart_and_name_them(tmp_path: Path) -> None:
+    """Before, a refusal named two digests, and the heading of both pages was "a column of a table"."""
+    store, source, labels = Store(tmp_path / "runs"), own(tmp_path), {}
+    for target in ("price", "rooms"):
+        specs = on_houses(store, tmp_path, "none", reading={"target": target})
+        execute(specs[:1], store)
+        labels[target] = next(iter(page_records.records_of(store, specs))).label
+    usual = Request(preset="quick", changes=QUICK, panels=["scores"])
+    named = ", ".join(sorted(f"--source {label} (--target {target})" for target, label in labels.items()))
+    for request in (usual, replace(usual, source=source)):
+        with pytest.raises(ValueError, match="several data sets") as refused:
+            STUDY.stored(request, store)
+        assert named in str(refused.value)
+    for target, label in labels.items():
+        request = stored_runs.subject(STUDY, replace(usual, about=label), store)
+        page = STUDY.page(request, store, STUDY.stored(request, store), {}).read_text()
+        assert f"<h1>Which encoding of coordinates predicts {target}?</h1>" in page

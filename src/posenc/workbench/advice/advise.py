@@ -53,14 +53,10 @@ TIMED = 3
 """Candidates of which a few steps are timed before the start, beside the first one."""
 ENGINE_SECONDS = 60.0
 """Time in which the tasks or jobs of an engine start, over all steps of a race (docs/scaling.md)."""
-ENOUGH = 4
-"""Candidates that start even if the budget may allow only half of their training."""
 UNTRIED = "the budget had no time for it; a larger one tries it"
 """Reason of a candidate that fits the data and was not in the race."""
 REFERENCE_SEEDS = 5
 """Most seeds of a baseline: one for each fold of a table."""
-HEADROOM = 1.5
-"""Factor on the predicted time of those that start. Candidates that wait enter if it was too large."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
@@ -238,8 +234,7 @@ def _fitted(
         each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
     plan = replace(plan, fixed=fixed)
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
-    room, room_of_half = (int(left / budgets.race_seconds(each, one)) for one in (plan, plan.shorter()))
-    most = max(2, int(room / HEADROOM), min(ENOUGH, room_of_half), begun)
+    most = max(budgets.starting(len(fit.candidates), each, plan, left), begun)
     least = budgets.least_seconds(each, plan)
     if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(

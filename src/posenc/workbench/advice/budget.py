@@ -11,6 +11,10 @@ UNITS = (3600.0, 60.0, 1.0)
 PATTERN = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?")
 SHARE_OF_LATER = 0.5
 """Share of the candidates that is assumed to be left after the first rung."""
+ENOUGH = 4
+"""Candidates that start even if the budget may allow only half of their training."""
+HEADROOM = 1.5
+"""Factor on the predicted time of those that start. Candidates that wait enter if it was too large."""
 PAGE_SECONDS = 8.0
 """Time for the answer and its page, at most a tenth of the budget."""
 
@@ -78,3 +82,20 @@ def least_seconds(each: float, plan: RacePlan) -> float:
     """Seconds of the first rung of two candidates; arguments as in ``race_seconds``."""
     first = plan.rungs[0]
     return 2 * each * plan.length(first.fraction) * first.seeds / plan.length(1.0) / plan.processes
+
+
+def starting(candidates: int, each: float, plan: RacePlan, left: float) -> int:
+    """Number of candidates that start; the others wait.
+
+    Args:
+        candidates: Number of candidates that fit the data.
+        each: Seconds of a run with the whole training.
+        plan: Rungs of the race, runs at the same time, and the fixed time of a run.
+        left: Seconds for the race.
+
+    Returns:
+        The number, at least two. A few start even if only half of the usual training fits.
+    """
+    most = candidates * HEADROOM
+    room, room_of_half = (int(min(most, left / race_seconds(each, one))) for one in (plan, plan.shorter()))
+    return min(candidates, max(2, int(room / HEADROOM), min(ENOUGH, room_of_half)))

@@ -141,7 +141,7 @@ def _race(parts: PageParts) -> Panel:
         folded=True,
     )  # fmt: skip
     key = (
-        "A circle is one seed, a tick the mean, a bar the 95% t-interval over seeds, cut at the edge. A "
+        "A circle is one seed, a tick the mean, a bar the 95% t-interval of three or more, cut at the edge. A "
         "cross after a name marks a "
         "candidate that was dropped here. It is dropped if the interval of its paired difference from the leader, at a "
         "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign."

@@ -7,7 +7,8 @@ is extended by its last change: 2 d(B) - d(B/2), where d(B) is the difference no
 of the training. Two candidates always stay, because the last comparison is on the test part, which no choice has seen.
 
 Candidates may wait, because the time seemed too short for all. After each rung those that the time allows are trained
-as in the first rung, before further seeds of the others. Those that are not shown to be worse there catch up.
+as in the first rung, before further seeds of the others. Those that are not shown to be worse there catch up. Few
+candidates may be left to compare them with, so the variance is measured with those that were dropped, too.
 
 The race trains nothing itself. It calls a function that returns scores, so that a benchmark can replay stored scores.
 
@@ -296,7 +297,8 @@ class _Late:
             return
         # Later trainings know more of the others than this rung does, so it drops only those that enter.
         droppable = None if present.rung == first else trained
-        early = _compared([*racing, *trained], scores, first, self.plan, droppable)
+        known = {name: each for look in looks if look.rung == first for name, each in look.scores.items()}
+        early = _compared([*racing, *trained], {**known, **scores}, first, self.plan, droppable)
         assert early is not None, "all have the seeds of the first rung"
         if present.rung == first:
             looks.append(early)
@@ -351,17 +353,24 @@ class _Late:
 def _compared(
     racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan, droppable: Sequence[str] | None = None
 ) -> Look | None:
-    """Compare candidates after a rung; None if they share fewer than two seeds. All may be dropped by default."""
+    """Compare candidates after a rung; None if they share fewer than two seeds. All may be dropped by default.
+
+    Scores of further candidates, which were dropped before, count for the variance alone.
+    """
     held = {name: scores.get(name, {}) for name in racing}
     seeds = common_seeds({name: dict.fromkeys(by_seed, 0.0) for name, by_seed in held.items()})
     if len(seeds) < 2:
         return None
     shared = {name: {seed: by_seed[seed] for seed in seeds} for name, by_seed in held.items()}
     chosen_by = [seed for seed in seeds if seed < plan.choosing_seeds]
-    validation = {name: {seed: each[seed].validation for seed in chosen_by} for name, each in shared.items()}
+    further = {name: each for name, each in scores.items() if name not in held and each.keys() >= set(seeds)}
+    validation = {
+        name: {seed: each[seed].validation for seed in chosen_by} for name, each in {**shared, **further}.items()
+    }
     leader = max(racing, key=lambda name: mean(list(validation[name].values())))
     compared = (len(plan.rungs) + 2 * plan.late_looks) * max(1, len(racing) - 1)
-    gaps = paired_gaps(validation, leader, ratio=plan.validation_ratio, level=1 - (1 - plan.level) / compared)
+    all_gaps = paired_gaps(validation, leader, ratio=plan.validation_ratio, level=1 - (1 - plan.level) / compared)
+    gaps = {name: gap for name, gap in all_gaps.items() if name in held}
     worse = [name for name, gap in gaps.items() if gap.below(0) and _stays_worse(shared, name, leader, gap.mean)]
     worse = [name for name in worse if droppable is None or name in droppable]
     worse.sort(key=lambda name: gaps[name].mean)

@@ -11,14 +11,12 @@ from posenc.workbench.report.learning_curve_plot import evenly_spaced, learning_
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Block, Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, order_by_mean, values_by_scheme
-from posenc.workbench.report.seed_interval import T_INTERVAL
+from posenc.workbench.report.seed_interval import FEWEST_DRAWN, T_INTERVAL, two_seeds_note
 from posenc.workbench.report.svg_style import Color, id_prefix
 from posenc.workbench.tables.metric_bounds import SHARE
 
 BOOTSTRAP = "interval of the hierarchical bootstrap over seeds and items"
-DOT_PLOT_KEY = (
-    "Circle: one seed. Vertical tick: mean over seeds, also printed at the right. Bar: {bar}, clipped to [0, 1]."
-)
+DOT_PLOT_KEY = "Circle: one seed. Vertical tick: mean over seeds, also printed at the right."
 SELECTION_NOTE = (
     "The main condition was selected from those tried because it shows a gap between encodings, so the size of that "
     "gap is biased by the selection. The other condition was selected because the gap closes there."
@@ -272,8 +270,12 @@ def _dot_plots(
     cells = [(scheme, label) for key, label in labels.items() for scheme in order if columns[key].get(scheme)]
     bar = _interval_name(cells, own_intervals, interval_name, level)
     by_label = {label: columns[key] for key, label in labels.items()}
+    numbers = {len(seeds) for key in labels for seeds in columns[key].values()}
+    key = DOT_PLOT_KEY + (f" Bar: {bar}, clipped to [0, 1]." if max(numbers, default=0) >= FEWEST_DRAWN else "")
     return FigureGroup(
-        figures, DOT_PLOT_KEY.format(bar=bar), _value_table(f"{title}: values", by_label, order, level, own_intervals)
+        figures,
+        key + two_seeds_note(numbers, "bar"),
+        _value_table(f"{title}: values", by_label, order, level, own_intervals),
     )
 
 

@@ -10,6 +10,7 @@ from posenc.measure.statistics import Bounds, Estimate, mean, t_interval
 from posenc.workbench.report.label_placement import CHARACTER_WIDTH
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.result_rows import BySeed
+from posenc.workbench.report.seed_interval import is_drawn
 from posenc.workbench.report.svg_style import COLORS, FOREGROUND, GRID, MUTED, Color, canvas, page_svg, plot_style
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ def dot_plot(
     log: bool = False,
 ) -> str:
     """Draw a dot plot: circles for seeds, a tick for the mean, a bar for its interval, and the mean as a number.
+
+    Two seeds have no bar.
 
     Args:
         by_scheme: scheme -> seed -> value.
@@ -162,7 +165,7 @@ def _draw_row(
         across = axes.get_yaxis_transform()
         axes.text(0.5, place, "no finished run", ha="center", va="center", fontsize=11, color=MUTED, transform=across)
         return
-    if estimate.known:
+    if is_drawn(estimate):
         ends = [max(estimate.low, bounds[0]), min(estimate.high, bounds[1])]
         axes.plot(ends, [place, place], color=color, linewidth=5, alpha=0.3, solid_capstyle="butt", clip_on=False)
     spread = [0.0] if len(seeds) == 1 else [0.44 * step / (len(seeds) - 1) - 0.22 for step in range(len(seeds))]

@@ -13,7 +13,7 @@ from posenc.workbench.report.label_placement import CHARACTER_WIDTH, LINE_HEIGHT
 from posenc.workbench.report.number_format import capitalize, decimals, interval, join_words, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed
-from posenc.workbench.report.seed_interval import interval_name, seed_interval
+from posenc.workbench.report.seed_interval import FEWEST_DRAWN, interval_name, is_drawn, seed_interval, two_seeds_note
 from posenc.workbench.report.svg_style import (
     FIRST,
     FOREGROUND,
@@ -98,8 +98,8 @@ def line_plot(
 ) -> Panel:
     """Draw a metric by a numeric parameter, with one line per series.
 
-    A thick line is the mean over seeds and a band its t-interval; up to five seeds are drawn as circles. Up to six
-    series share one plot; more series get one small plot each.
+    A thick line is the mean over seeds and a band the t-interval of three or more; up to five seeds are drawn as
+    circles. Up to six series share one plot; more series get one small plot each.
 
     Args:
         series: name -> x -> seed -> value.
@@ -264,7 +264,7 @@ def _draw_series(
     color, dashes, marker = style
     estimates = {x: frame.estimate(seeds) for x, seeds in points.items()}
     means = [estimate.mean for estimate in estimates.values()]
-    banded = {x: (estimate.low, estimate.high) for x, estimate in estimates.items() if estimate.known}
+    banded = {x: (estimate.low, estimate.high) for x, estimate in estimates.items() if is_drawn(estimate)}
     if banded:
         low, high = zip(*banded.values(), strict=True)
         axes.fill_between(list(banded), low, high, color=color, alpha=0.14, linewidth=0)
@@ -330,7 +330,7 @@ def _round_limits(
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
     for points in series.values():
         estimates = [frame.estimate(seeds) for seeds in points.values()]
-        values += [end for estimate in estimates if estimate.known for end in (estimate.low, estimate.high)]
+        values += [end for estimate in estimates if is_drawn(estimate) for end in (estimate.low, estimate.high)]
     values += [center for points in reference.values() for center, _ in points.values()]
     values += [] if frame.chance is None else [frame.chance]
     low, high = min(values), max(values)
@@ -371,9 +371,11 @@ def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], 
         key = "One value per point."
     else:
         name = "t-interval" if frame.held_out is None else interval_name(frame.held_out)
-        key = f"Thick line: mean over seeds. Band: {frame.level:.0%} {name}"
-        key += f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if math.isfinite(sum(frame.bounds)) else ""
-        key += ". Circles: single seeds." if most <= MAX_SEED_MARKERS else f". Up to {most} seeds per point."
+        clipped = f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if math.isfinite(sum(frame.bounds)) else ""
+        key = "Thick line: mean over seeds."
+        key += f" Band: {frame.level:.0%} {name}{clipped}." if most >= FEWEST_DRAWN else ""
+        key += " Circles: single seeds." if most <= MAX_SEED_MARKERS else f" Up to {most} seeds per point."
+        key += two_seeds_note((len(seeds) for points in series.values() for seeds in points.values()), "band")
     if reference:
         key += f" Gray: {join_words(list(reference))}, mean ± 1 SD."
     key += f" Dotted line: chance, {number(frame.chance)}." if frame.chance is not None else ""

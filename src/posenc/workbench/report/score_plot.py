@@ -12,11 +12,11 @@ from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import capitalize, decimals, interval, number
 from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
-from posenc.workbench.report.seed_interval import interval_name, seed_interval
+from posenc.workbench.report.seed_interval import interval_name, is_drawn, seed_interval, two_seeds_note
 from posenc.workbench.report.svg_style import id_prefix
 from posenc.workbench.tables.metric_bounds import metric_bounds
 
-KEY = "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right. Bar: {level:.0%} {interval}."
+KEY = "Circle: one {over}. Vertical tick: mean over {over}s, also printed at the right."
 DIRECTION = {True: " (higher is better)", False: " (lower is better)", None: ""}
 
 
@@ -113,9 +113,15 @@ def score_plots(
         )
         figures.append(Figure(svg, score.title, f"{score.title} ({score.unit}) by encoding. Means: {means}."))
     numbers = _value_table(f"{title}: values", columns, estimates, metrics, order, level, over)
-    name = interval_name(held_out).replace("seeds", f"{over}s")
-    key = KEY.format(level=level, over=over, interval=name)
+    every = [estimate for by_scheme in estimates.values() for estimate in by_scheme.values()]
+    key = _key(every, over, f"{level:.0%} {interval_name(held_out).replace('seeds', f'{over}s')}")
     return Panel(title, (FigureGroup(tuple(figures), key, numbers),), caption)
+
+
+def _key(estimates: Sequence[Estimate], over: str, interval_words: str) -> str:
+    """Key of the marks that the plots have."""
+    bar = f" Bar: {interval_words}." if any(map(is_drawn, estimates)) else ""
+    return KEY.format(over=over) + bar + two_seeds_note((estimate.n for estimate in estimates), "bar", over)
 
 
 def _order_schemes(columns: Mapping[str, Mapping[str, BySeed]], *, higher: bool) -> list[str]:
@@ -138,7 +144,7 @@ def _axis_bounds(
     ends = list(marks.values())
     for scheme, seeds in by_scheme.items():
         estimate = estimates[scheme]
-        ends += [*seeds.values(), *((estimate.low, estimate.high) if estimate.known else ())]
+        ends += [*seeds.values(), *((estimate.low, estimate.high) if is_drawn(estimate) else ())]
     if log:  # An interval that reaches 0 is clipped near the smallest value.
         low, high = min([*marks.values(), *_all_values(by_scheme)]), max(ends)
         margin = (high / low) ** 0.06 if high > low else 1.1

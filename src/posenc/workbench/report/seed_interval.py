@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from posenc.measure.held_out_interval import HeldOut, held_out_interval, proportion_variance
 from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, t_interval
@@ -11,6 +11,8 @@ from posenc.workbench.tables.metric_bounds import SHARE
 T_INTERVAL = "t-interval of the mean over seeds"
 SPLIT_BY_SEED = "interval of the mean over seeds and splits (Nadeau and Bengio 2003)"
 FIXED_ITEMS = "interval of the mean over seeds, for an accuracy also over held-out items"
+FEWEST_DRAWN = 3
+"""Fewest seeds whose interval a plot draws. The t-interval of two is 12.7 times as long as their distance."""
 
 
 def seed_interval(
@@ -49,3 +51,22 @@ def interval_name(held_out: HeldOut | None) -> str:
     if held_out is None:
         return T_INTERVAL
     return SPLIT_BY_SEED if held_out.split_by_seed else FIXED_ITEMS
+
+
+def is_drawn(estimate: Estimate) -> bool:
+    """True if a plot draws the interval of an estimate; a table lists those of two seeds too."""
+    return estimate.known and estimate.n >= FEWEST_DRAWN
+
+
+def two_seeds_note(numbers: Iterable[int], mark: str, over: str = "seed") -> str:
+    """Sentence for the key of a plot on values of two seeds, whose interval is not drawn.
+
+    Args:
+        numbers: Number of seeds of each value.
+        mark: Name of what the plot draws for an interval, such as "band".
+        over: Unit that is counted as seeds.
+
+    Returns:
+        The sentence, after a space; "" if no value has two seeds.
+    """
+    return f" Two {over}s give no {mark}: run at least {FEWEST_DRAWN}." if 2 in set(numbers) else ""

@@ -28,6 +28,9 @@ from posenc.workbench.studies.shared.study import Cost, Study
 STUDY = Study(
     name="places",
     question="Which encoding of coordinates predicts a column of a table?",
+    own_question=lambda record: (
+        f"Which encoding of coordinates predicts {record.options.get('target', 'a column of a table')}?"
+    ),
     lead=(
         "A small network predicts a column of a table from coordinates and other columns. The variants differ in the "
         "encoding of the coordinates. Each is scored at random held-out rows and in held-out blocks of space."

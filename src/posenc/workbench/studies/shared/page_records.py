@@ -123,8 +123,32 @@ def source_in_command(store: Store, record: DatasetRecord) -> str:
 
 
 def options(records: Iterable[DatasetRecord]) -> str:
-    """List the options that choose data sets, each once, such as "--source docs-1f00c4"."""
-    return ", ".join(sorted({f"--source {quote(record.label)}" for record in records}))
+    """List the options that choose data sets, each once, such as "--source docs-1f00c4".
+
+    Data of one name that were read with different flags are followed by these: "--source houses-1f00c4 (--target
+    price)".
+    """
+    by_label = {record.label: record for record in records}
+    made = []
+    for label, record in sorted(by_label.items()):
+        flags = _distinguishing_flags(record, [each for each in by_label.values() if each.name == record.name])
+        made.append(f"--source {quote(label)}" + (f" ({flags})" if flags else ""))
+    return ", ".join(made)
+
+
+def _distinguishing_flags(record: DatasetRecord, others: Iterable[DatasetRecord]) -> str:
+    """The first flags of a reading that no other one has: "--target price"; "" if flags do not tell them apart."""
+
+    def pairs(each: DatasetRecord) -> dict[str, str]:
+        words = reading_flags(each)
+        return dict(zip(words[::2], words[1::2], strict=False))  # the last flag may have no value
+
+    rest, made = [pairs(each) for each in others if each.label != record.label], []
+    for name, value in pairs(record).items():
+        if any(other.get(name) != value for other in rest):
+            made.append(f"{name} {value}")
+            rest = [other for other in rest if other.get(name) == value]
+    return " ".join(made)
 
 
 def reading_flags(record: DatasetRecord | None) -> list[str]:

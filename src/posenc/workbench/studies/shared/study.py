@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.progress import CostEstimate
 from posenc.workbench.report.claims_table import Claim
 from posenc.workbench.report.live_page import LivePage
@@ -109,6 +110,7 @@ class Study:
     Attributes:
         name: Id of the study; a constant of stored results.
         question: The question; title of the page.
+        own_question: Maps the record of the user's data to the title of their page. Default: ``question``.
         lead: First paragraph of the page.
         presets: Presets by name.
         panels: Tables and figures by name, in the order of the page.
@@ -167,6 +169,7 @@ class Study:
     compared: Callable[[PageData], Sequence[ComparedScore]] = _nothing_compared
     first: Callable[[PageData], Sequence[str]] = _nothing_first
     first_panel: str = ""
+    own_question: Callable[[DatasetRecord], str] | None = None
     modules: Callable[[PageData], Sequence[dict[str, Any]]] = _no_modules
     baselines: Sequence[str] = ()
     meanings: Mapping[str, str] = field(default_factory=dict)

@@ -81,7 +81,8 @@ def live(study: Study, request: Request, store: Store, specs: Sequence[RunSpec])
         return html(study, request, store, specs, {}) if done else None
 
     waiting = Panel("Results", (Text(("No run has finished yet.",)),))
-    blank = render_page(title=study.question, lead=study.lead, panels=[waiting], footer=f"posenc run {study.name}.")
+    title = _title(study, page_records.own(store, specs))
+    blank = render_page(title=title, lead=study.lead, panels=[waiting], footer=f"posenc run {study.name}.")
     snapshots = dict[str, Path]()
     for spec in sorted(specs, key=lambda spec: store.finished(spec.identity)) if study.live else ():
         snapshots.setdefault(display_label(spec), snapshot_path(store.root, spec.identity))
@@ -139,7 +140,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     panels += [each for each in (loading_panel(study.stored_model, data), described) if each]
     panels.append(_provenance(study, data, names, failures))
     page = render_page(
-        title=study.question,
+        title=_title(study, record),
         lead=f"{study.lead}{f' Data: {record.name}.' if record else ''} {_scale(study, data, changed)}",
         panels=panels,
         footer=_footer(study, request, data, names, record),
@@ -231,6 +232,11 @@ def display_label(spec: RunSpec) -> str:
         Text such as "rope, decay".
     """
     return spec.variant if spec.condition == MAIN else f"{spec.variant}, {spec.condition}"
+
+
+def _title(study: Study, record: DatasetRecord | None) -> str:
+    """The question of the page, with the names of the user's data if the study puts them into it."""
+    return study.question if record is None or study.own_question is None else study.own_question(record)
 
 
 def _scale(study: Study, data: PageData, changed: Sequence[str]) -> str:
