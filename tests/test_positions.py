@@ -284,6 +284,13 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
         ),
         (lambda: graph(torch.zeros(0, 2, dtype=torch.long), axes=1), r"without edges needs the number of its nodes"),
         (lambda: graph(torch.tensor([[0.5, 1.0]]), axes=1), r"node numbers are integers; got torch\.float32"),
+        # a mask became the positions 0 and 1, and one start for each sample became further axes, without a word
+        (lambda: sequence(torch.ones(2, 3).bool()), r"Its ids are \(mask\.cumsum\(-1\) - 1\)\.clamp\(min=0\)"),
+        (lambda: sequence(8, start=torch.tensor([3, 4])), r"one per axis, here 1, or.*got one of shape \(2,\)"),
+        (lambda: sequence(4).__add__((1, 2)), r"one per axis, here 1, or.*got one of shape \(2,\)"),
+        (lambda: sequence(4, start="1"), r"`start` is the position of the first token, a number; got '1'"),
+        (lambda: grid(2.5, 3), r"a grid needs a size along each axis.*got grid\(2\.5, 3\)"),
+        (lambda: Positions(torch.zeros(3, 1), [True] * 3), r"`placed` is True or False for each token; got list"),
     ],
 )
 def test_bad_input(make, sentence):

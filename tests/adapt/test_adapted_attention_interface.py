@@ -18,8 +18,10 @@ from posenc.schemes.fire import FIRE
 from posenc.schemes.fox import FoX
 from posenc.schemes.kerple_log import KERPLELog
 from posenc.schemes.learned import Learned
+from posenc.schemes.path import PaTH
 from posenc.schemes.pope import PoPE
 from posenc.schemes.rope import RoPE
+from posenc.schemes.selective_rope import SelectiveRoPE
 from posenc.schemes.shaw import Shaw
 from posenc.schemes.sum import Sum
 from posenc.schemes.t5_bias import T5Bias
@@ -111,6 +113,17 @@ def test_a_sliding_window_drops_keys_with_their_positions(name, cache):
     out = model.generate(prompt, max_new_tokens=8, cache_implementation=cache, **GREEDY)
     full = logits(model, out.sequences)[:, 19:-1]
     torch.testing.assert_close(torch.stack(out.logits, 1), full, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("make", [lambda: PaTH(64, 16, 4), lambda: Sum([SelectiveRoPE(64, 16, 4)])])
+def test_a_scheme_that_reads_tokens_before_a_window_is_refused_in_its_cache(make):
+    """It gave other tokens than a full forward pass, without a word."""
+    model, prompt = llama(made("Mistral", sliding_window=6), make()), torch.arange(1, 21)[None]
+    with pytest.raises(ValueError, match=r"reads tokens before the window of 6 that layer 0 has.*use_cache=False"):
+        model.generate(prompt, max_new_tokens=2, **GREEDY)
+    assert model.generate(prompt, max_new_tokens=2, use_cache=False, **GREEDY).sequences.shape == (1, 22)
+    short = model.generate(prompt[:, :3], max_new_tokens=2, **GREEDY)  # nothing is dropped yet
+    torch.testing.assert_close(torch.stack(short.logits, 1), logits(model, short.sequences)[:, 2:-1], atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("name", ["FIRE", "CoPE", "FoX"])

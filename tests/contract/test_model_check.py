@@ -6,14 +6,19 @@ from torch import nn
 
 from posenc import check_model
 from posenc.adapt import llama
+from posenc.attention import attention
 from posenc.models.language import LanguageConfig, LanguageModel
 from posenc.positions import sequence
 from posenc.schemes.alibi import ALiBi
+from posenc.schemes.cope import CoPE
 from posenc.schemes.fire import FIRE
 from posenc.schemes.learned import Learned
 from posenc.schemes.nope import NoPE
 from posenc.schemes.rope import RoPE
+from posenc.schemes.shaw import Shaw
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.sliding_window import SlidingWindow
+from posenc.schemes.t5_bias import T5Bias
 from posenc.schemes.xpos import XPos
 
 pytestmark = pytest.mark.bare
@@ -85,6 +90,53 @@ def test_a_scheme_that_is_not_in_use_is_found():
     assert failed(check_model(model, TOKENS)) == ["model.shift"]
     assert "is not relative: is it in use?" in str(check_model(model, TOKENS))
     assert failed(check_model(model, TOKENS, relative=True)) == []
+
+
+class Own(nn.Module):
+    """One's own model: it may forget its scheme, the positions that it is given, or its tokens."""
+
+    def __init__(self, scheme, forgets=""):
+        super().__init__()
+        torch.manual_seed(0)
+        self.scheme, self.forgets = scheme, forgets
+        self.embedding, self.qkv, self.head = nn.Embedding(50, 32), nn.Linear(32, 96), nn.Linear(32, 50)
+
+    def forward(self, tokens, ids=None, real=None):
+        count = tokens.shape[1]
+        x = self.embedding(tokens) * (self.forgets != "tokens")
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        if ids is None or self.forgets == "positions":
+            ids = torch.arange(count).expand(len(tokens), -1)
+        mask = torch.ones(count, count).tril().bool()
+        mask = mask if real is None else mask & real[:, None, None]
+        scheme = NoPE() if self.forgets == "scheme" else self.scheme
+        return self.head(attention(q, k, v, scheme=scheme, q_pos=sequence(ids), mask=mask).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [RoPE(8), ALiBi(4), FIRE(4), T5Bias(4), Shaw(8, 4), SlidingWindow(3)],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_model_that_forgets_its_scheme_or_its_positions_is_found(scheme):
+    model = Own(scheme)
+    assert failed(check_model(model, TOKENS, forward=model)) == []
+    for forgets in ("scheme", "positions"):
+        model = Own(scheme, forgets)
+        report = check_model(model, TOKENS, forward=model)
+        assert "model.shift" in failed(report), forgets
+        assert "is the scheme in use" in str(report) or "is it in use?" in str(report)
+
+
+def test_a_scheme_that_reads_the_order_alone_is_not_asked_for_distances():
+    for scheme in (NoPE(), CoPE(8, 8)):
+        model = Own(scheme)
+        assert failed(check_model(model, TOKENS, forward=model)) == []
+
+
+def test_a_model_that_does_not_read_its_tokens_is_found():
+    model = Own(RoPE(8), "tokens")
+    assert "the model does not read its tokens" in str(check_model(model, TOKENS, forward=model))
 
 
 class Plain(nn.Module):

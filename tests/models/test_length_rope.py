@@ -245,3 +245,8 @@ def test_a_refusal_leaves_the_cache_as_it_was():
     assert cache.count == 9
     cache.drop(0, 9)
     same(extend(model, tokens, cache), model(tokens))  # an empty cache begins again
+
+
+def test_a_function_that_returns_nothing_is_refused():
+    with pytest.raises(ValueError, match=r"the function of LengthRoPE returned None for a length of \d+"):
+        LengthRoPE(16, lambda length: None)
