@@ -40,6 +40,7 @@ LAYERS = (
     ("schemes",),
     ("length_rope", "lookup.own_scheme"),
     ("lookup.own_files",),
+    ("attention_checks",),
     ("attention", "lookup.scheme_text", "lookup.cited_functions"),
     ("models",),
     ("contract", "adapt", "measure"),

@@ -297,6 +297,13 @@ def prepared_by(scheme, where, pair, **other):
         (lambda: run(mask="causal"), r"`mask` is a tensor; got str\. Write causal=True"),
         (lambda: run(mask=[[True] * 6] * 6), r"`mask` is a tensor; got list\. Write torch\.as_tensor"),
         (lambda: run(k=given()["k"].numpy()), r"`k` is a tensor; got ndarray\. Write torch\.as_tensor"),
+        (lambda: run(q_pos=torch.arange(6).expand(2, 6)), r"For position ids \(B, N\) write sequence\(ids\)"),
+        (lambda: run(mask=torch.full((6, 6), torch.nan)), r"`mask` holds NaN or \+inf"),
+        (lambda: run(mask=torch.ones(2, 2, 6, 6).bool()), r"with B = 2 or 1 and H = 4 or 1; got \(2, 2, 6, 6\)"),
+        (
+            lambda: prepared_by(RoPE(12), RoPE(8).prepare(sequence(6)), None),
+            r"these angles are of 8 channels, and RoPE rotates 12",
+        ),
         (lambda: run(causal="no"), r"`causal` is True or False; got 'no'"),
         (lambda: run(scale=float("nan")), r"`scale` is a finite number, a factor on the logits; got nan"),
         (lambda: run(scale="0.1"), r"`scale` is a number, a factor on the logits; got '0\.1'"),

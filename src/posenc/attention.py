@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -18,22 +17,16 @@ from torch import Tensor
 from torch._C._functorch import maybe_current_level
 from torch.nn import functional
 
+from posenc import attention_checks
 from posenc.kernels import attention_mask, chunked_attention, few_key_attention
 from posenc.kernels.attention_mask import AttentionMask, rows_of
 from posenc.kernels.grouped_heads import grouped_logits, grouped_matmul
 from posenc.kernels.pairs import Divisible
-from posenc.kernels.shape_checks import of_pair, refuse_other_types, refuse_unfit, require_width, softmax_scale
+from posenc.kernels.shape_checks import of_pair, refuse_other_types, refuse_unfit, softmax_scale
 from posenc.kernels.shared_results import Made, known_mask, once, remember_mask
 from posenc.positions import Positions, as_positions, readable
 from posenc.scheme import Pair, Scheme, Where
 
-ASKED = frozenset({"q", "k", "v", "o", "bias", "value_bias", "mask"})
-"""Sites at which attention calls a scheme."""
-ELSEWHERE = {
-    "embed": "add scheme.embed(scheme.prepare(pos)) to the tokens",
-    "mix": "call scheme.mix(x, scheme.prepare(pos)) on the tokens after a block",
-}
-"""Calls that a model makes for a scheme that acts at the other sites."""
 Backend = Literal["auto", "sdpa", "flex", "eager"]
 PAIRS_WHOLE, PAIRS_AT_ONCE, QUERIES_AT_ONCE = 2**22, 2**18, 64
 """Block sizes of biases, in values ``B H Q K``. Up to PAIRS_WHOLE (16 MiB in float32) a bias is computed at once. A
@@ -135,9 +128,9 @@ def attention(
     References:
         Vaswani et al. 2017, "Attention Is All You Need", arXiv 1706.03762, eq. 1.
     """
-    _refuse_no_scheme(scheme)
-    _refuse_idle(scheme)
-    _warn_of_shared_heads(scheme, q, k)
+    attention_checks.refuse_no_scheme(scheme)
+    attention_checks.refuse_idle(scheme)
+    attention_checks.warn_of_shared_heads(scheme, q, k)
     return attend_at(
         q, k, v, scheme=scheme, q_pos=q_pos, k_pos=k_pos, x=x, mask=mask, causal=causal, scale=scale, backend=backend
     )
@@ -159,6 +152,7 @@ def attend_at(
 ) -> Tensor:
     """``attention`` for models, which also accept schemes that act only outside attention."""
     refuse_other_types({"q": q, "k": k, "v": v, "x": x, "mask": mask}, causal)
+    attention_checks.refuse_ids(scheme, q_pos, k_pos)
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})
@@ -230,15 +224,15 @@ def attend(
     """
     if made is not None and (known := known_mask(made, mask, q)) is not None:
         return _sdpa(q, k, v, known, softmax_scale(scale, q))
-    _refuse_no_scheme(scheme)
+    attention_checks.refuse_no_scheme(scheme)
     attention_mask.refuse_mask(mask)
-    _refuse_other_heads(scheme, q, k)
+    attention_checks.refuse_other_heads(scheme, q, k)
     scale = softmax_scale(scale, q)
     queries, q = q.shape[-2], _transformed(scheme, q, where_q, "q")
-    _refuse_more_positions(queries, q)
+    attention_checks.refuse_more_positions(queries, q)
     if not keys_ready:
         k, v = _transformed(scheme, k, where_k, "k"), _transformed(scheme, v, where_k, "v")
-    _refuse_no_pair(scheme, (where_q, where_k), pair, v)
+    attention_checks.refuse_no_pair(scheme, (where_q, where_k), pair, v)
     if backend == "auto":
         backend = choose(scheme).backend
     if "value_bias" in scheme.claims.sites and backend in ("sdpa", "flex"):
@@ -503,31 +497,6 @@ def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
 
 
-def _refuse_no_scheme(scheme: object) -> None:
-    if not isinstance(scheme, Scheme):
-        got = f"the class {scheme.__name__}" if isinstance(scheme, type) else type(scheme).__name__
-        raise ValueError(f"attention takes a scheme, as scheme=RoPE(64); got {got}. NoPE() is none.")
-
-
-def _refuse_idle(scheme: Scheme) -> None:
-    sites = scheme.claims.sites
-    if sites and not sites & ASKED:
-        name, ways = type(scheme).__name__, " and ".join(way for site, way in ELSEWHERE.items() if site in sites)
-        raise ValueError(
-            f"{name} acts at {' and '.join(sorted(sites))}, where attention does not act, so these positions would "
-            f"change nothing. Instead {ways}, and pass attention scheme=NoPE()."
-        )
-
-
-def _refuse_other_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
-    if q.shape[1] % k.shape[1]:
-        raise ValueError(
-            f"{q.shape[1]} query heads cannot share {k.shape[1]} key heads; the second must divide the first."
-        )
-    if scheme.head_width is not None:
-        require_width(q, scheme.head_width, type(scheme).__name__)
-
-
 def _transformed(scheme: Scheme, x: Tensor, where: Where, site: Literal["q", "k", "v"]) -> Tensor:
     """``scheme.transform``, with an error that names positions that this scheme did not prepare."""
     if torch.compiler.is_compiling():
@@ -545,35 +514,3 @@ def _transformed(scheme: Scheme, x: Tensor, where: Where, site: Literal["q", "k"
 
 def _one_position(scheme: Scheme) -> Positions:
     return Positions(torch.zeros(1, scheme.claims.axes or 1))
-
-
-def _refuse_no_pair(scheme: Scheme, where: tuple[Where, Where], pair: Pair, v: Tensor) -> None:
-    """Refuse a missing pair, and values of another width than the rows that a scheme adds to them."""
-    sites, name = scheme.claims.sites, type(scheme).__name__
-    if pair is None and sites & {"bias", "mask", "value_bias"} and scheme.relate(*where) is not None:
-        raise ValueError(f"{name} acts on pairs of tokens, and `pair` is None. Pass scheme.relate(where_q, where_k).")
-    if "value_bias" in sites and scheme.head_width is not None:
-        require_width(v, scheme.head_width, name, "values")
-
-
-def _refuse_more_positions(queries: int, q: Tensor) -> None:
-    """Refuse positions of other queries, which a transform has broadcast."""
-    if q.shape[-2] != queries:
-        raise ValueError(
-            f"there are {queries} queries, and `where_q` is of {q.shape[-2]} positions. Prepare the positions of these "
-            "queries: scheme.prepare(Positions(pos.coords[-n:])) for the last n."
-        )
-
-
-def _warn_of_shared_heads(scheme: Scheme, q: Tensor, k: Tensor) -> None:
-    """Warn of a scheme that is built for neither the query heads nor the key heads."""
-    own = scheme.head_count if readable(q) else None  # torch.compile can trace no warning
-    if own is None or q.dim() != 4 or k.dim() != 4 or own in (1, q.shape[1], k.shape[1]) or q.shape[1] % own:
-        return
-    warnings.warn(
-        f"this {type(scheme).__name__} is built for {own} heads and meets {q.shape[1]} query heads and {k.shape[1]} "
-        f"key heads, so {q.shape[1] // own} neighboring query heads share one of its heads. Build it with "
-        f"heads={q.shape[1]}, or with heads=1 for one that all share.",
-        UserWarning,
-        stacklevel=3,
-    )

@@ -618,11 +618,11 @@ def _ramp_of_the_code(count: int, trained: int, base: float, bounds: tuple[float
 
 
 def _stretch(factor: float) -> float:
-    if not 1 <= factor < math.inf:
-        raise ValueError(f"a context grows by a factor of at least 1; got {factor:g}. Pass new length / old length.")
+    if isinstance(factor, str) or not 1 <= factor < math.inf:
+        raise ValueError(f"a context grows by a factor of at least 1; got {factor}. Pass new length / old length.")
     return float(factor)
 
 
 def _whole(name: str, length: int) -> None:
-    if length < 2:
-        raise ValueError(f"`{name}` is a number of tokens, at least 2; got {length:g}.")
+    if isinstance(length, str) or not 2 <= length < math.inf:
+        raise ValueError(f"`{name}` is a number of tokens, at least 2; got {length}.")

@@ -797,9 +797,9 @@ def per_head(values: Tensor, x: Tensor, name: str, *, dim: int = -3) -> Tensor:
     if own in (1, heads):
         return values
     if heads % own:
+        remedy = "or with the number of key heads where query heads share them" if heads > own else "those of the keys"
         raise ValueError(
-            f"this {name} is built for {own} heads and meets {heads}. Build it with heads={heads}, or with the number "
-            "of key heads where query heads share them."
+            f"this {name} is built for {own} heads and meets {heads}. Build it with heads={heads}, {remedy}."
         )
     return values.repeat_interleave(heads // own, dim)
 

@@ -141,9 +141,8 @@ class GeoCLIP(Scheme):
             for own, sigma in zip(self.B, self.sigma, strict=True):
                 own.normal_(0, sigma, generator=generator)
             for weight, bias in zip(self.weights, self.biases, strict=True):
-                bound = weight.shape[-1] ** -0.5
-                weight.uniform_(-bound, bound, generator=generator)
-                bias.uniform_(-bound, bound, generator=generator)
+                for each in (weight, bias):
+                    each.uniform_(-(weight.shape[-1] ** -0.5), weight.shape[-1] ** -0.5, generator=generator)
 
     @property
     @override

@@ -26,16 +26,7 @@ from typing_extensions import override
 
 import posenc.frequencies as schedules  # `from posenc import frequencies` would import every scheme
 from posenc.frequencies import Frequencies
-from posenc.kernels.rotary import (
-    PAIRINGS,
-    Pairing,
-    Rotation,
-    channels,
-    prepare_rotation,
-    rotate,
-    rotate_head,
-    with_head_axis,
-)
+from posenc.kernels.rotary import PAIRINGS, Pairing, Rotation, channels, prepare_rotation, rotate_head, with_head_axis
 from posenc.kernels.wave_vectors import GivenFrequencies, frequency_tensor, given_frequencies
 from posenc.positions import Positions, readable
 from posenc.scheme import Claims, Scheme
@@ -148,7 +139,7 @@ class RoPE(Scheme):
     @override
     def rerotate(self, x: Tensor, where_from: Rotation, where_to: Rotation, site: Literal["k", "v"] = "k") -> Tensor:
         """Rotate a cached key by the change of position: ``R_{n' - n} (R_n k)``."""
-        return rotate(x, where_to.after(where_from)) if site == "k" else x
+        return rotate_head(x, where_to.after(where_from), self.head_dim, self.of) if site == "k" else x
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
