@@ -119,6 +119,9 @@ class LengthRoPE(Scheme):
 
         Returns:
             RoPE with the frequencies of that length.
+
+        Raises:
+            ValueError: If the function returns no frequencies, or not as many as there are pairs.
         """
         length = max(length, SHORTEST)
         if self.doubling_from is not None and length > self.doubling_from:

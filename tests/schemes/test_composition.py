@@ -328,7 +328,9 @@ def test_what_is_no_scheme():
         Sum([NoPE(), "RoPE"])
     with pytest.raises(ValueError, match=r"Scaled takes a scheme and a factor; got float"):
         Scaled(2.0, NoPE())
-    with pytest.raises(ValueError, match=r"a model takes schemes, or functions .* got 'RoPE'\. For one named in text"):
+    with pytest.raises(
+        ValueError, match=r"a model takes schemes, or functions .* got 'RoPE'\. Write the scheme itself"
+    ):
         layers(NoPE(), "RoPE")
 
 

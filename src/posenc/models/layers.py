@@ -83,9 +83,11 @@ def _refuse_no_turn(turn: object) -> None:
             f"a function of layers takes the number of the layer alone, as lambda layer: ALiBi(8); got {turn!r}."
         )
     if not callable(turn):
+        remedy = (
+            "the scheme itself, as RoPE(64)" if isinstance(turn, str) else "lambda layer: schemes[layer] for several"
+        )
         raise ValueError(
-            f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. For several write "
-            "lambda layer: schemes[layer]."
+            f"a model takes schemes, or functions of a layer's number that make one; got {turn!r}. Write {remedy}."
         )
 
 

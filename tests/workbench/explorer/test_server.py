@@ -118,7 +118,7 @@ def test_pictures_and_code(explorer: Explorer) -> None:
     ("values", "words"),
     [
         ({"call": "RoPE(head_dim=63)"}, "must be even; got 63"),
-        ({"call": "RoPE(head_dim='a')"}, "head_dim is int, not 'a'"),
+        ({"call": "RoPE(head_dim='a')"}, "takes `head_dim` as a whole number; got 'a'"),
         ({"call": "Ropee(8)"}, "RoPE"),
         ({"call": ""}, "encoding"),
         ({"call": "Learned(4, max_len=" + "9" * 900 + ")"}, "up to|memory|cannot be"),

@@ -110,7 +110,6 @@ class Study:
     Attributes:
         name: Id of the study; a constant of stored results.
         question: The question; title of the page.
-        own_question: Maps the record of the user's data to the title of their page. Default: ``question``.
         lead: First paragraph of the page.
         presets: Presets by name.
         panels: Tables and figures by name, in the order of the page.
@@ -125,6 +124,7 @@ class Study:
         first: Maps the data of a page on the user's own data to the sentences that its answer begins with. The terminal
             prints them last.
         first_panel: Name of the panel that stands before the comparison of variants on a page of the user's own data.
+        own_question: Maps the record of the user's data to the title of their page. Default: ``question``.
         modules: Maps the data of a page to one row per token, with the module that the models of all seeds find for it.
         baselines: Variants without a training, which a request on the user's own data executes too if it names none.
         meanings: Variant -> its meaning, for variants that the first sentence on their scheme does not explain.
