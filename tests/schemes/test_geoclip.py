@@ -33,9 +33,9 @@ class Released(nn.Module):
 
     def __init__(self, scheme):
         super().__init__()
-        self.frequencies = list(scheme.B)
+        self.frequencies = list(scheme.directions)
         self.networks = nn.ModuleList()
-        for s in range(len(scheme.B)):
+        for s in range(len(scheme.directions)):
             layers = []
             for weight, bias in zip(scheme.weights, scheme.biases, strict=True):
                 layer = nn.Linear(weight.shape[2], weight.shape[1]).double()
@@ -106,14 +106,17 @@ def test_sizes_of_the_paper_and_what_is_trained():
     with torch.device("meta"):
         scheme = GeoCLIP(512)
     assert sum(p.numel() for p in scheme.parameters()) == 9_447_936
-    assert "B" in scheme.state_dict()
-    assert "B" not in dict(scheme.named_parameters())
-    assert GeoCLIP(8, features=8, hidden=8).bfloat16().B.dtype == torch.float32
+    assert "directions" in scheme.state_dict()
+    assert "directions" not in dict(scheme.named_parameters())
+    assert GeoCLIP(8, features=8, hidden=8).bfloat16().directions.dtype == torch.float32
 
 
 def test_it_starts_as_torchs_linear_layers_with_frequencies_of_each_sigma():
     scheme = GeoCLIP(400, features=4000, hidden=300, sigma=(1.0, 16.0), generator=torch.Generator().manual_seed(0))
-    assert [round(float(b.std()), 1) for b in scheme.B] == [pytest.approx(1, abs=0.1), pytest.approx(16, abs=0.5)]
+    assert [round(float(b.std()), 1) for b in scheme.directions] == [
+        pytest.approx(1, abs=0.1),
+        pytest.approx(16, abs=0.5),
+    ]
     for weight, bias, inputs in zip(scheme.weights, scheme.biases, (4000, 300, 300, 300), strict=True):
         for t in (weight, bias):
             assert float(t.detach().abs().max()) <= inputs**-0.5

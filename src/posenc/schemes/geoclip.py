@@ -19,7 +19,7 @@ Conventions:
 - sigma is in cycles per unit of the map, which is half of the equator: 1 is one cycle in 20,000 km.
 - The authors' widths are dim 512, features 512 and hidden 1024: 9.4 million parameters. Weights and biases start as in
   ``torch.nn.Linear``.
-- B is saved with the model. It stays in float32 when the module is cast.
+- B (``directions``) is saved with the model. It stays in float32 when the module is cast.
 - A shift of all places changes inner products, because the map stretches by latitude. With sigma of 1 and more, rows
   differ so much between draws that the contract does not see this in its thousands of draws.
 """
@@ -95,9 +95,9 @@ class GeoCLIP(Scheme):
         {"dim": 12, "features": 64, "hidden": 32, "sigma": (0.3,)},
         {"dim": 12, "features": 96, "hidden": 24, "sigma": (0.3,), "unit": "degrees"},
     )
-    wide = frozenset({"B"})
+    wide = frozenset({"directions"})
 
-    B: Tensor
+    directions: Tensor
 
     def __init__(
         self, dim: int, *, sigma: Sequence[float] = (1.0, 16.0, 256.0), features: int = 512, hidden: int = 1024,
@@ -115,7 +115,7 @@ class GeoCLIP(Scheme):
         self.sigma = tuple(float(each) for each in sigma)
         self.unit: Unit = unit
         widths = (features, hidden, hidden, hidden, dim)
-        self.B = nn.Buffer(torch.empty(len(sigma), features // 2, 2))
+        self.directions = nn.Buffer(torch.empty(len(sigma), features // 2, 2))
         layers = [(len(sigma), wide, narrow) for narrow, wide in itertools.pairwise(widths)]
         self.weights = nn.ParameterList(torch.empty(layer) for layer in layers)
         self.biases = nn.ParameterList(torch.empty(layer[:2]) for layer in layers)
@@ -138,7 +138,7 @@ class GeoCLIP(Scheme):
             generator: Random generator. Default: torch's global generator.
         """
         with torch.no_grad():
-            for own, sigma in zip(self.B, self.sigma, strict=True):
+            for own, sigma in zip(self.directions, self.sigma, strict=True):
                 own.normal_(0, sigma, generator=generator)
             for weight, bias in zip(self.weights, self.biases, strict=True):
                 for each in (weight, bias):
@@ -153,7 +153,7 @@ class GeoCLIP(Scheme):
     def prepare(self, pos: Positions) -> Features:
         harmonics.refuse_degrees("GeoCLIP", pos, self.unit)
         place = equal_earth(*harmonics.lon_lat(self._take(pos), self.unit))
-        angle = angles(place.unsqueeze(-3) @ self.B.double().mT, pos.table_dtype)
+        angle = angles(place.unsqueeze(-3) @ self.directions.double().mT, pos.table_dtype)
         return Features(torch.cat([angle.cos(), angle.sin()], -1), pos.placed)
 
     @override
@@ -171,8 +171,8 @@ class GeoCLIP(Scheme):
         by = 3 * (A_1 + 3 * A_2 * t**2 + 7 * A_3 * t**6 + 9 * A_4 * t**8)
         y = A_1 * t + A_2 * t**3 + A_3 * t**7 + A_4 * t**9
         v, row = SCALE * torch.stack([2 * 3**0.5 * lon * torch.cos(t) / by, y]), torch.zeros(self.out_dim)
-        for s, directions in enumerate(self.B):
-            turns = [2 * math.pi * (b @ v) for b in directions]
+        for s, own in enumerate(self.directions):
+            turns = [2 * math.pi * (b @ v) for b in own]
             h = torch.stack([torch.cos(a) for a in turns] + [torch.sin(a) for a in turns])
             for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
                 h = torch.stack(
