@@ -22,6 +22,7 @@ from posenc.workbench.executors.processes import Local
 from posenc.workbench.executors.stop_requests import TimeIsOver
 from posenc.workbench.progress import Event
 from posenc.workbench.storage.store import Store
+from posenc.workbench.studies.places.variants import WITH_FURTHER_AXES
 from tiny_data import WRITERS
 from toy_work import toys
 
@@ -47,7 +48,7 @@ def few_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def few(kind: Kind, question: str | None):
         every = by_name(kind, question)
-        names = [name for name in every if not every[name].changes]
+        names = [name for name in every if not every[name].changes and name not in WITH_FURTHER_AXES]
         return {name: every[name] for name in (names[0], *names[2:4])}
 
     monkeypatch.setattr(advise_module, "by_name", few)

@@ -31,7 +31,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> presets.GlobePreset:
     tiny = dataclasses.replace(
         presets.PRESETS["quick"],
         seeds=(0, 1),
-        parameters=2**12,
+        parameters=2**13,
         degree=4,
         places=presets.PlaceCounts(train=400, held=200, band=10),
         training=TrainingConfig(epochs=2, batch=200, lr=1e-2, optimizer="adam"),
