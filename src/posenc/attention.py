@@ -152,7 +152,7 @@ def attend_at(
 ) -> Tensor:
     """``attention`` for models, which also accept schemes that act only outside attention."""
     refuse_other_types({"q": q, "k": k, "v": v, "x": x, "mask": mask}, causal)
-    attention_checks.refuse_ids(scheme, q_pos, k_pos)
+    attention_checks.refuse_ids(scheme, (q_pos, q.shape[-2]), (k_pos, k.shape[-2]))
     q_pos = as_positions(q_pos)
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     refuse_unfit(q, k, v, q_pos, k_pos, {"k": k, "v": v, "x": x, "mask": mask})

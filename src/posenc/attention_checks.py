@@ -19,10 +19,12 @@ ELSEWHERE = {
 """Calls that a model makes for a scheme that acts at the other sites."""
 
 
-def refuse_ids(scheme: Scheme, *given: object) -> None:
-    """Refuse position ids ``(B, N)``, as of transformers, in place of positions ``(N, 1)``."""
-    for pos in given:
-        if isinstance(pos, Tensor) and scheme.claims.axes == 1 and pos.dim() == 2 and pos.shape[-1] != 1:
+def refuse_ids(scheme: Scheme, *given: tuple[object, int]) -> None:
+    """Refuse position ids ``(B, N)`` of N tokens, as of transformers, in place of positions ``(N, 1)``."""
+    for pos, count in given:
+        if not isinstance(pos, Tensor) or scheme.claims.axes != 1 or pos.dim() != 2 or count < 2:
+            continue
+        if pos.shape[0] != count and pos.shape[1] == count:
             raise ValueError(
                 f"{type(scheme).__name__} reads positions (N, 1) or (B, N, 1); got a tensor {tuple(pos.shape)}. For "
                 "position ids (B, N) write sequence(ids)."
