@@ -24,7 +24,7 @@ def difference(a: torch.Tensor, b: torch.Tensor) -> float:
 
 
 def outcome(measure: Callable[[], float]) -> float | str:
-    """What a measurement returns, or the sentence of its refusal."""
+    """Difference that a measurement returns, or the sentence of its refusal."""
     try:
         return measure()
     except ValueError as error:

@@ -235,10 +235,10 @@ class Scheme(nn.Module, abc.ABC):
     def __init_subclass__(cls) -> None:
         """Let a subclass refuse wrong sites, at which most maps would return ``x``, and arguments of another type."""
         super().__init_subclass__()
-        for name in MAPPED.keys() & vars(cls).keys():
-            setattr(cls, name, _refusing_other_sites(vars(cls)[name]))
-        if "__init__" in vars(cls):
-            setattr(cls, "__init__", _checking_types(vars(cls)["__init__"]))  # noqa: B010
+        checked: dict[str, Callable[..., Any]] = dict.fromkeys(MAPPED, _refusing_other_sites)
+        checked["__init__"] = _checking_types
+        for name in checked.keys() & vars(cls).keys():
+            setattr(cls, name, checked[name](vars(cls)[name]))
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:

@@ -20,7 +20,7 @@ def draw(*shape, seed=7):
 
 
 def released(x, cos_coef, sin_coef, length):
-    """What the authors' module makes of q or k: ``ignore_zero``, with a basis and a head of their own."""
+    """q or k after the authors' module: ``ignore_zero``, with a basis and a head of their own."""
     omega = 1 / 10000 ** (torch.arange(0, WIDTH, 2, dtype=torch.float64) / WIDTH)
     omega = omega[omega >= 2 * math.pi / length]
     angle = torch.arange(x.shape[-2], dtype=torch.float64)[:, None] * omega

@@ -146,4 +146,4 @@ def test_bad_input(make, sentence):
 @pytest.mark.bare  # the shape hook would refuse this before the sentence does
 def test_an_unknown_unit():
     with pytest.raises(ValueError, match="'radians' or 'degrees'; got unit='gon'"):
-        GeoCLIP(8, unit="gon")  # type: ignore[arg-type]
+        GeoCLIP(8, unit="gon")

@@ -6,6 +6,9 @@ from torch import nn
 
 from posenc.scheme import Scheme
 
+STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
+"""Errors that modules and functions of another kind of model may raise when they are called for a measurement."""
+
 
 def refuse_no_model(model: object, caller: str) -> None:
     """Raise ValueError for what is no model, as None or the name of one.

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
-from posenc.adapt.image_tables import STRANGE, sides_of
+from posenc.adapt.compatibility import STRANGE, refuse_no_model, refuse_no_values, refuse_sites
+from posenc.adapt.image_tables import sides_of
+from posenc.adapt.rotary_embedding import own_application
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
@@ -198,12 +199,11 @@ def _own_rotary(model: nn.Module, place: Any) -> GridRotary:
 
 
 def _applies_halves(place: Any, head_dim: int) -> bool:
-    """Whether the model's ``apply_rotary_pos_emb`` rotates the pairs (i, i + d/2) of the last tokens."""
+    """True if the model's ``apply_rotary_pos_emb`` rotates the pairs (i, i + d/2) of the last tokens."""
     generator = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 1, 1, 4, head_dim, generator=generator)
     angle = torch.rand(3, head_dim // 2, generator=generator).tile(2)
-    homes = (vars(sys.modules.get(kind.__module__, object)) for kind in type(place).__mro__)
-    rotate = next((home["apply_rotary_pos_emb"] for home in homes if "apply_rotary_pos_emb" in home), None)
+    rotate = own_application(place)
     if rotate is None:
         return False
     turned = rotate(q, k, angle.cos(), angle.sin())

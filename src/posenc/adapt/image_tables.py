@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from posenc.adapt.compatibility import STRANGE
 from posenc.kernels.resampling import Method, resample
 
 NAMES = ("position_embeddings", "position_embedding")
 """Names of position tables of images in transformers."""
 PATCHES = ("patch_embeddings", "patch_embedding", "patch_embed")
 """Names of the patch embedding beside a table."""
-STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
-"""Errors that a module of another kind may raise when it is called for a measurement."""
 ALLOWED = 1e-4
 """Allowed difference between rows of a table and what a module adds, for rows of about 1 in float32."""
 
@@ -328,7 +327,7 @@ def _set_images(owners: Any, old: tuple[int, int] | None, image: tuple[int, int]
 def _added(
     table: ImageTable, probe: Any, rows: Tensor, image: Sequence[int], *, interpolate: bool = False
 ) -> Tensor | None:
-    """What a copy of a module adds to tokens if its table has these rows: those that are not zero; None if it fails."""
+    """Rows that are not zero among those that a copy of a module adds to tokens with this table; None if it fails."""
     try:
         zero, full = (_tokens(table, probe, values, image, None, interpolate) for values in (rows * 0, rows))
     except STRANGE:
@@ -338,7 +337,7 @@ def _added(
 
 
 def _adds(table: ImageTable, probe: Any) -> bool:
-    """Whether a copy of a module adds row i to token i, and the last tokens are the patches in row-major order."""
+    """True if a copy of a module adds row i to token i, and the last tokens are the patches in row-major order."""
     random = torch.randn(len(table.rows), table.rows.shape[1], generator=torch.Generator().manual_seed(0))
     added = _added(table, probe, random, table.image)
     if table.prefix < 0 or added is None or added.shape != random.shape:

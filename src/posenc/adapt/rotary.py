@@ -9,7 +9,6 @@ the first order, GLM interleaved pairs and the first order, Cohere interleaved p
 from __future__ import annotations
 
 import copy
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -18,18 +17,24 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.attention_interface import NAME, SchemeEmbedding, attach, made_for, refuse_unreached
-from posenc.adapt.compatibility import refuse_no_model, refuse_no_values
+from posenc.adapt.compatibility import STRANGE, refuse_no_model, refuse_no_values
 from posenc.adapt.configuration import configured
 from posenc.adapt.configuration_writing import Rotation, describable, write_rotation
-from posenc.adapt.rotary_embedding import Kind, Layout, Rotary, join_channels, own_rotation, pair_channels
+from posenc.adapt.rotary_embedding import (
+    Kind,
+    Layout,
+    Rotary,
+    join_channels,
+    own_application,
+    own_rotation,
+    pair_channels,
+)
 from posenc.adapt.saved_scheme import remove_schemes, write_schemes
 from posenc.length_rope import LengthRoPE
 from posenc.scheme import Scheme
 from posenc.schemes.rope import RoPE
 
 Model = TypeVar("Model", bound=nn.Module)
-STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
-"""Errors that functions of another kind of model may raise when they are called for a measurement."""
 NEAR = (0, 1, 5)
 """Positions at which a model's cosines and sines are measured."""
 ROUNDED = 8
@@ -284,8 +289,7 @@ def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE | LengthRoPE, lengt
 
 def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
     """The pairs that the model rotates, measured with its ``apply_rotary_pos_emb``; Llama's if it has none."""
-    homes = (vars(sys.modules.get(kind.__module__, object)) for kind in type(module).__mro__)
-    tried = next((home["apply_rotary_pos_emb"] for home in homes if "apply_rotary_pos_emb" in home), None)
+    tried = own_application(module)
     generator = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 1, 1, 3, d, generator=generator)
     angle = torch.rand(1, 3, d // 2, generator=generator)

@@ -5,7 +5,9 @@ The conventions of a model are its ``Kind``: which channels rotate together, and
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import sys
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -114,3 +116,16 @@ def _refuse_other_turns(rotary: Rotary) -> None:
             f"this model rotates channels {together} of {d} by one angle for q and k and all heads, and this "
             f'{type(scheme).__name__} maps them otherwise. For RoPE write RoPE({d}, {part}pairing="{pairs}").'
         )
+
+
+def own_application(module: nn.Module) -> Callable[..., Any] | None:
+    """The function ``apply_rotary_pos_emb`` beside the class of a module, or beside a class that it extends.
+
+    Args:
+        module: A module of transformers.
+
+    Returns:
+        The function; None without one.
+    """
+    homes = (vars(sys.modules.get(kind.__module__, object)) for kind in type(module).__mro__)
+    return next((home["apply_rotary_pos_emb"] for home in homes if "apply_rotary_pos_emb" in home), None)
