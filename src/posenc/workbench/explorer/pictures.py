@@ -32,7 +32,7 @@ from posenc.measure.grid_cells import firing_maps
 from posenc.measure.stretched_frequencies import stretched, takes_schedule, wavelengths
 from posenc.positions import sphere
 from posenc.scheme import Scheme
-from posenc.workbench.explorer.arrays import COARSE, curve, packed
+from posenc.workbench.explorer.arrays import curve, packed
 from posenc.workbench.explorer.options import FACTOR, TRAINED
 
 Drawing = dict[str, Any]
@@ -159,7 +159,7 @@ def similarity_map(shown: Shown) -> list[Drawing]:
             **ends,
             "title": "Logits of the first head",
             "queries": asked.tolist(),
-            "values": packed(logits, COARSE),
+            "values": packed(logits),
         }
     ]
 

@@ -20,10 +20,9 @@ const posencPlots = (() => {
 
   /** Values of a packed map: whole numbers between the smallest and the largest value; null where one is missing. */
   function unpack(map) {
-    const bytes = Uint8Array.from(atob(map.data), (letter) => letter.charCodeAt(0)), view = new DataView(bytes.buffer);
-    const wide = map.bits > 8, most = 2 ** map.bits - 2;
-    return Array.from({ length: wide ? bytes.length / 2 : bytes.length }, (_, index) => {
-      const step = wide ? view.getUint16(2 * index, true) : bytes[index];
+    const most = 254;
+    return Array.from(atob(map.data), (letter) => {
+      const step = letter.charCodeAt(0);
       return step > most ? null : map.low + (step / most) * (map.high - map.low);
     });
   }
