@@ -340,5 +340,6 @@ def test_autocast_takes_tensors_of_two_dtypes():
     torch.testing.assert_close(found.float(), run(), atol=0.03, rtol=0.03)
 
 
+@pytest.mark.bare
 def test_a_scale_may_be_a_number_of_a_tensor():
     assert torch.equal(run(scale=torch.tensor(0.5)), run(scale=0.5))

@@ -284,6 +284,18 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
         ),
         (lambda: graph(torch.zeros(0, 2, dtype=torch.long), axes=1), r"without edges needs the number of its nodes"),
         (lambda: graph(torch.tensor([[0.5, 1.0]]), axes=1), r"node numbers are integers; got torch\.float32"),
+    ],
+)
+def test_bad_input(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
+
+
+# the shape hook would refuse some of these before our sentence does
+@pytest.mark.bare
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
         # a mask became the positions 0 and 1, and one start for each sample became further axes, without a word
         (lambda: sequence(torch.ones(2, 3).bool()), r"Its ids are \(mask\.cumsum\(-1\) - 1\)\.clamp\(min=0\)"),
         (lambda: sequence(8, start=torch.tensor([3, 4])), r"one per axis, here 1, or.*got one of shape \(2,\)"),
@@ -293,7 +305,7 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
         (lambda: Positions(torch.zeros(3, 1), [True] * 3), r"`placed` is True or False for each token; got list"),
     ],
 )
-def test_bad_input(make, sentence):
+def test_other_types_and_shifts_that_add_axes_are_refused(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
 

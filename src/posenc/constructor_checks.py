@@ -8,13 +8,17 @@ Numbers, booleans and literals are checked. Arguments with another annotation, o
 from __future__ import annotations
 
 import inspect
+import itertools
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from posenc.whole_numbers import are_whole
 
-WORDS = {int: "a whole number", float: "a number", bool: "True or False", str: "a text", types.NoneType: "None"}
+WORDS = {
+    int: ("a whole number",), float: ("a number",), bool: ("True", "False"), str: ("a text",),
+    types.NoneType: ("None",),
+}  # fmt: skip
 """Annotations that are checked, in words."""
 
 
@@ -66,5 +70,6 @@ def _is(value: Any, option: Any) -> bool:
 
 
 def _in_words(options: Sequence[Any]) -> str:
-    words = [repr(option[1]) if isinstance(option, tuple) else WORDS[option] for option in options]
+    each = ((repr(option[1]),) if isinstance(option, tuple) else WORDS[option] for option in options)
+    words = list(itertools.chain.from_iterable(each))
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
