@@ -9,6 +9,7 @@ import torch
 from posenc.frequencies import yarn
 from posenc.scheme import Claims, Scheme
 from posenc.schemes.alibi import ALiBi
+from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.fire import FIRE
 from posenc.schemes.fox import FoX
 from posenc.schemes.rope import RoPE
@@ -32,6 +33,9 @@ pytestmark = pytest.mark.bare
         (lambda: FoX("a", 4), r"FoX takes `dim` as a whole number; got 'a'"),
         (lambda: ALiBi("4"), r"ALiBi takes `heads` as a whole number; got '4'"),
         (lambda: FIRE(4.5), r"FIRE takes `heads` as a whole number; got 4\.5"),
+        (lambda: ALiBi(4, slopes=1.0), r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got 1\.0"),
+        (lambda: AxialRoPE(12, bands=3), r"AxialRoPE takes `bands` as a list of whole numbers or None; got 3"),
+        (lambda: AxialRoPE(12, order="10"), r"takes `order`|names each of 2 axes once"),
         (lambda: SlidingWindow(2, causal="no"), r"no"),  # a sentence of its own comes first
         (lambda: yarn(8, factor=4.0, trained=2048, literal="Unrounded"), r"`literal` is True, False or 'unrounded'"),
     ],

@@ -19,11 +19,12 @@ from typing import Any
 
 import torch
 
-from posenc import ALiBi, Positions, Sinusoid, __version__, grid
-from posenc.adapt import learned_table, llama, replace_table, resize_table, saved_class, vision_transformer
+from posenc import ALiBi, Sinusoid, __version__
+from posenc.adapt import learned_table, llama, replace_table, resize_table, saved_class
 
 sys.path.insert(0, str(Path(__file__).parent))
 from family_row import ALLOWED, Row, difference, outcome
+from timm_families import TIMM_GRIDS, TIMM_WINDOWS, VISION, timm_grid_row, timm_window_row, vision_row
 from vision_families import GRIDS, IMAGES, WINDOWS, grid_row, image_row, window_row
 
 ROOT = Path(__file__).parents[1]
@@ -65,16 +66,6 @@ TABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "T5": ("T5Model", {"d_model": 64, "num_layers": 2, "num_heads": 4, "d_ff": 64, "d_kv": 16}),
 }  # fmt: skip
 """Families with a learned table, and some without: the class, and sizes of it."""
-
-VISION: dict[str, dict[str, Any]] = {
-    "vit_tiny_patch16_224": {}, "deit_tiny_patch16_224": {}, "deit_tiny_distilled_patch16_224": {},
-    "deit3_small_patch16_224": {}, "vit_base_patch16_siglip_224": {}, "vit_base_patch16_clip_224": {},
-    "vit_small_patch14_reg4_dinov2": {}, "vit_small_patch16_dinov3": {}, "eva02_tiny_patch14_224": {},
-    "beit_base_patch16_224": {}, "beitv2_base_patch16_224": {}, "vit_small_patch16_rope_224": {}, "cait_xxs24_224": {},
-    "swin_tiny_patch4_window7_224": {"depths": (1, 1), "num_heads": (2, 2)}, "pvt_v2_b0": {}, "twins_svt_small": {},
-}  # fmt: skip
-"""Models of timm, and sizes of them besides width, depth and heads."""
-SMALL_VISION: dict[str, Any] = {"embed_dim": 48, "depth": 2, "num_heads": 2, "num_classes": 5}
 
 
 def rotary_row(family: str) -> Row:
@@ -135,40 +126,6 @@ def table_row(family: str) -> Row:
     return Row(family, tuple(map(outcome, (read, repeated, replaced))))
 
 
-def vision_row(name: str) -> Row:
-    """Measure a model of timm: a table of rows, rows of a scheme in its place, and another image size."""
-    timm = importlib.import_module("timm")
-    patch = 14 if "patch14" in name else 16
-    sizes = {"img_size": 4 * patch} | ({} if name.startswith(("pvt", "twins")) else SMALL_VISION) | VISION[name]
-    sizes = {key: value for key, value in sizes.items() if not ("swin" in name and key in ("depth", "img_size"))}
-
-    def made() -> Any:
-        torch.manual_seed(0)
-        return timm.create_model(name, **({} if name.startswith(("pvt", "twins")) else sizes)).eval()
-
-    def seen(model: Any, side: int) -> torch.Tensor:
-        with torch.no_grad():
-            return model.forward_features(torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(0)))
-
-    def replaced() -> float:
-        ours, theirs = vision_transformer(made(), Sinusoid(48, axes=2)), made()
-        prefix = theirs.pos_embed.shape[1] - 16
-        pos = grid(4, 4)
-        placed = torch.arange(prefix + 16) >= prefix
-        scheme = Sinusoid(48, axes=2)
-        rows = scheme.embed(scheme.prepare(Positions(torch.cat([pos.coords[:prefix] * 0, pos.coords]), placed)))
-        assert difference(seen(ours, 4 * patch), seen(theirs, 4 * patch)) > ALLOWED
-        theirs.pos_embed.data = rows[None].to(theirs.pos_embed.dtype)
-        return difference(seen(ours, 4 * patch), seen(theirs, 4 * patch))
-
-    def resized() -> float:
-        ours, theirs = vision_transformer(made(), image=6 * patch), made()
-        theirs.set_input_size(img_size=6 * patch)
-        return difference(seen(ours, 6 * patch), seen(theirs, 6 * patch))
-
-    return Row(name, tuple(map(outcome, (replaced, resized))))
-
-
 def _logits(model: Any, ids: torch.Tensor) -> torch.Tensor:
     with torch.no_grad():
         return model(ids, use_cache=False).logits
@@ -208,7 +165,7 @@ def document() -> str:
     images = [image_row(family) for family in IMAGES]
     windows = [window_row(family) for family in WINDOWS]
     grids = [grid_row(family) for family in GRIDS]
-    timm, vision = vision_rows()
+    timm, (vision, timm_windows, timm_grids) = timm_rows()
     return HEAD.format(version=transformers.__version__, own=__version__) + TEMPLATE.format(
         rotary=as_text(rotary, ("own rotation", "ALiBi, generating", "ALiBi, from files")),
         tables=as_text(tables, ("read and written", "repeated", "replaced, from files")),
@@ -219,14 +176,21 @@ def document() -> str:
         grids=as_text(grids, ("own rotation", "another base", "another base, from files")),
         timm=timm,
         vision=as_text(vision, ("rows of a scheme", "another image size")),
+        timm_windows=as_text(timm_windows, ("read and written", "other windows")),
+        timm_grids=as_text(timm_grids, ("own rotation", "another base", "another image size")),
     )
 
 
-def vision_rows() -> tuple[str, list[Row]]:
+def timm_rows() -> tuple[str, tuple[list[Row], list[Row], list[Row]]]:
     """The version of timm, and a row for each of its models."""
     sys.path.insert(0, str(ROOT / "tests"))
     sys.meta_path.append(importlib.import_module("stand_in").StandIn())  # last: a real torchvision is found first
-    return importlib.import_module("timm").__version__, [vision_row(name) for name in VISION]
+    rows = (
+        [vision_row(name) for name in VISION],
+        [timm_window_row(name) for name in TIMM_WINDOWS],
+        [timm_grid_row(name) for name in TIMM_GRIDS],
+    )
+    return importlib.import_module("timm").__version__, rows
 
 
 HEAD = """# Models of transformers and timm
@@ -286,7 +250,21 @@ Models of timm {timm} with two blocks of width 48 and 4 x 4 patches.
 * **rows of a scheme**: `vision_transformer(model, Sinusoid(48, axes=2))` against those rows, written into the table.
 * **another image size**: `vision_transformer(model, image=..)`, to 6 x 6 patches, against timm's `set_input_size`.
 
-{vision}"""
+{vision}
+## Models of timm with windows
+
+* **read and written**: `replace_window_biases(model, window_biases(model))` against the model before.
+* **other windows**: `resize_windows(model, ..)`.
+
+{timm_windows}
+## Models of timm that rotate on a grid
+
+* **own rotation**: `replace_grid_rotation(model, grid_rotation(model))` against the model before.
+* **another base**: `replace_grid_rotation(model, AxialRoPE(24, base=50, ..))`, with the order and the pairing of the
+  model's own, against a model that was built with this `rope_temperature`.
+* **another image size**: the first, then timm's `set_input_size`, against the same model without posenc.
+
+{timm_grids}"""
 
 
 def outcomes(text: str) -> list[str]:

@@ -2,7 +2,8 @@
 
     refuse_other_types(RoPE, ("16",), {})    ValueError: RoPE takes `head_dim` as a whole number; got '16'.
 
-Numbers, booleans and literals are checked. Arguments with another annotation, or with one that cannot be read, are not.
+Numbers, booleans, literals, lists of numbers and tensors are checked. Arguments with another annotation, or with one
+that cannot be read, are not.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from torch import Tensor
+
 from posenc.whole_numbers import are_whole
 
 WORDS = {
     int: ("a whole number",), float: ("a number",), bool: ("True", "False"), str: ("a text",),
-    types.NoneType: ("None",),
+    types.NoneType: ("None",), Tensor: ("a tensor",), Sequence[int]: ("a list of whole numbers",),
+    Sequence[float]: ("a list of numbers",),
 }  # fmt: skip
 """Annotations that are checked, in words."""
 
@@ -66,6 +70,9 @@ def _is(value: Any, option: Any) -> bool:
     if option is float:
         alone = getattr(value, "shape", ()) in ((), None)
         return hasattr(value, "__float__") and not isinstance(value, bool | str | complex) and alone
+    if get_origin(option) is Sequence:
+        (each,) = get_args(option)
+        return hasattr(value, "__iter__") and hasattr(value, "__len__") and all(_is(one, each) for one in value)
     return isinstance(value, option)
 
 

@@ -1,4 +1,4 @@
-"""Rotary embeddings of DINOv3 in transformers: read and replaced; each on a tiny random model."""
+"""Rotary embeddings of transformers' DINOv3 and of timm's models: read and replaced; each on a tiny random model."""
 
 import copy
 
@@ -6,12 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from posenc.adapt import configured, grid_rotation, replace_grid_rotation
+from posenc.adapt import configured, grid_rotation, replace_grid_rotation, vision_transformer
 from posenc.positions import grid
 from posenc.schemes.alibi import ALiBi
 from posenc.schemes.axial_rope import AxialRoPE
 from posenc.schemes.mixed_rope import MixedRoPE
 from posenc.schemes.rope import RoPE
+from posenc.schemes.sinusoid import Sinusoid
 
 pytestmark = [pytest.mark.oracles, pytest.mark.bare]
 transformers = pytest.importorskip("transformers")
@@ -159,11 +160,11 @@ def foreign():
         ),
         (made, lambda m: replace_grid_rotation(m, MixedRoPE(16, 4, pairing="half")), r"MixedRoPE maps them otherwise"),
         (made, lambda m: replace_grid_rotation(m, RoPE(16, pairing="half")), r"RoPE here reads 1 axes per position"),
-        (made, lambda m: replace_grid_rotation(m, ALiBi(2)), r"rotates q and k .* ALiBi acts at bias too"),
+        (made, lambda m: replace_grid_rotation(m, ALiBi(2)), r"embedding rotates q and k .* ALiBi acts at bias too"),
         (made, lambda m: configured(m.config), r"configuration of a vision model, .* posenc\.adapt\.grid_rotation"),
         (foreign, grid_rotation, r"is not of DINOv3's kind|rotates otherwise than its configuration describes"),
-        (lambda: nn.Linear(2, 2), grid_rotation, r"Linear has no part called `rope_embeddings`"),
-        (lambda: nn.ModuleList([made(), made()]), grid_rotation, r"ModuleList has 2 parts called `rope_embeddings`"),
+        (lambda: nn.Linear(2, 2), grid_rotation, r"Linear has no part called `rope_embeddings` or `rope` that"),
+        (lambda: nn.ModuleList([made(), made()]), grid_rotation, r"ModuleList has 2 parts called .* Pass one of them"),
     ],
 )
 def test_a_refused_model_is_unchanged(make, change, sentence):
@@ -172,3 +173,124 @@ def test_a_refused_model_is_unchanged(make, change, sentence):
     with pytest.raises(ValueError, match=sentence):
         change(model)
     assert getattr(model, "rope_embeddings", None) is rotary
+
+
+EVA = {"img_size": 64, "patch_size": 16, "embed_dim": 64, "depth": 2, "num_heads": 2, "num_classes": 5}
+
+
+def of_timm(timm, name="eva02_tiny_patch14_224", **sizes):
+    torch.manual_seed(0)
+    model = timm.create_model(name, **{**EVA, **sizes}).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def features(model, side=64):
+    return model.forward_features(torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1)))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_a_rope_vit_of_timm_rotates_columns_first(timm, dynamic):
+    model = of_timm(timm, "vit_small_patch16_rope_224", dynamic_img_size=dynamic)
+    scheme, before = grid_rotation(model), features(model)
+    assert (scheme.order, scheme.pairing) == ((1, 0), "interleaved")
+    replace_grid_rotation(model, AxialRoPE(32, pairing="interleaved"))
+    assert not torch.allclose(features(model), before, atol=1e-3)
+    replace_grid_rotation(model, scheme)
+    torch.testing.assert_close(features(model), before, atol=1e-5, rtol=0)
+    assert grid_rotation(model) is scheme
+
+
+def test_each_head_of_timms_model_rotates_by_its_own_frequencies(timm):
+    model, base = of_timm(timm), of_timm(timm)
+    own = grid_rotation(base)
+    mixed = MixedRoPE(32, 2, pairing=own.pairing)
+    with torch.no_grad():
+        mixed.directions.zero_()
+        for axis, frequencies in enumerate(own.theta):
+            mixed.directions[:, axis, 8 * axis : 8 * axis + 8] = torch.tensor(frequencies)
+    replace_grid_rotation(model, mixed)
+    torch.testing.assert_close(features(model), features(base), atol=1e-5, rtol=0)
+    features(model).square().sum().backward()
+    assert all(bool(mixed.directions.grad[head].any()) for head in (0, 1))
+    with torch.no_grad():
+        mixed.directions[1] *= 2
+        assert not torch.allclose(features(model), features(base), atol=1e-3)
+        again = replace_grid_rotation(of_timm(timm), MixedRoPE(32, 2, pairing=own.pairing))
+        again.load_state_dict(model.state_dict())
+        assert torch.equal(features(again), features(model))
+        replace_grid_rotation(model, own)  # one rotation of all heads again
+        torch.testing.assert_close(features(model), features(base), atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_positions_of_timms_patches(timm):
+    model, scheme = of_timm(timm), AxialRoPE(32)
+    own = replace_grid_rotation(model, scheme).rope.places.of((4, 4))
+    torch.testing.assert_close(own.coords[6], torch.tensor([4.0, 8.0], dtype=torch.float64))  # scaled to 16 x 16
+    assert torch.equal(replace_grid_rotation(model, scheme, span=None).rope.places.of((4, 4)).coords, grid(4, 4).coords)
+    pos = replace_grid_rotation(model, scheme, span=2.0).rope.places.of((4, 4))
+    assert torch.equal(pos.coords, grid(4, 4, span=2.0).coords)
+
+
+@pytest.mark.parametrize("name", ["eva02_tiny_patch14_224", "vit_small_patch16_dinov3"])
+def test_in_training_timms_coordinates_move_as_before(timm, name):
+    options = {
+        "rope_shift_coords": 0.3,
+        "rope_jitter_coords": 1.2,
+        "rope_rescale_coords": 1.5,
+        "dynamic_img_size": True,
+    }
+    ours, theirs = of_timm(timm, name, **options), of_timm(timm, name, **options)
+    replace_grid_rotation(ours, grid_rotation(ours))
+    found = []
+    for model in (ours, theirs):
+        torch.manual_seed(3)
+        found.append(model.train().rope.get_embed((4, 4)))
+    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=0)
+    assert not torch.allclose(found[0], ours.eval().rope.get_embed((4, 4)), atol=1e-3)
+
+
+@torch.no_grad()
+def test_eva_gets_another_image_size_with_its_rotation(timm):
+    for change in (lambda m: m, lambda m: replace_grid_rotation(m, grid_rotation(m))):
+        ours, theirs = change(of_timm(timm)), of_timm(timm)
+        vision_transformer(ours, image=96)
+        theirs.set_input_size(img_size=96)
+        torch.testing.assert_close(features(ours, 96), features(theirs, 96), atol=1e-5, rtol=0)
+        vision_transformer(ours, Sinusoid(64, axes=2), image=64)
+        assert features(ours, 64).shape == features(of_timm(timm)).shape
+
+
+def pixels(timm):
+    model = of_timm(timm)
+    model.rope = timm.layers.RotaryEmbeddingCat(32, in_pixels=True, feat_shape=[4, 4])
+    return model
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "sentence"),
+    [
+        (
+            of_timm,
+            lambda m: replace_grid_rotation(m, AxialRoPE(32, pairing="half")),
+            r"rotates channels 2 i and 2 i \+ 1",
+        ),
+        (of_timm, lambda m: replace_grid_rotation(m, AxialRoPE(32), span="rows"), r'`span` is "own", a number or None'),
+        (pixels, grid_rotation, r"RotaryEmbeddingCat of this Eva rotates otherwise than AxialRoPE"),
+        (
+            lambda timm: of_timm(timm, "vit_small_patch16_rope_mixed_224"),
+            grid_rotation,
+            r"RotaryEmbeddingMixed of this Eva is trained and differs by layer",
+        ),
+    ],
+)
+def test_a_refused_model_of_timm_is_unchanged(timm, make, change, sentence):
+    model = make(timm)
+    rotary = model.rope
+    with pytest.raises(ValueError, match=sentence):
+        change(model)
+    assert model.rope is rotary

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tiers import full_except
-
 pytestmark = [pytest.mark.oracles, pytest.mark.bare]
 pytest.importorskip("transformers")
 
@@ -42,13 +40,17 @@ PARTS = {
     "Models that rotate on a grid": (tool.GRIDS, tool.grid_row),
 }
 
+OF_TIMM = {
+    "Vision transformers of timm": (tool.VISION, tool.vision_row),
+    "Models of timm with windows": (tool.TIMM_WINDOWS, tool.timm_window_row),
+    "Models of timm that rotate on a grid": (tool.TIMM_GRIDS, tool.timm_grid_row),
+}
+FIRST_OF_TIMM = {"vit_tiny_patch16_224", "swin_tiny_patch4_window7_224", "eva02_tiny_patch14_224"}
 
-OF_TIMM = "Vision transformers of timm"
 
-
-@pytest.mark.parametrize("section", [*PARTS, OF_TIMM])
+@pytest.mark.parametrize("section", [*PARTS, *OF_TIMM])
 def test_the_page_lists_each_family(section):
-    assert list(listed(section)) == list(tool.VISION if section == OF_TIMM else PARTS[section][0])
+    assert list(listed(section)) == list((PARTS | OF_TIMM)[section][0])
 
 
 @pytest.mark.parametrize(
@@ -63,9 +65,16 @@ def test_a_family_is_as_the_page_says(section, family):
     compare(PARTS[section][1](family), section)
 
 
-@pytest.mark.parametrize("name", full_except(tool.VISION, "vit_tiny_patch16_224"))
-def test_a_model_of_timm_is_as_the_page_says(timm, name):
-    compare(tool.vision_row(name), OF_TIMM)
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        pytest.param(section, name, marks=() if name in FIRST_OF_TIMM else pytest.mark.full)
+        for section, (names, _) in OF_TIMM.items()
+        for name in names
+    ],
+)
+def test_a_model_of_timm_is_as_the_page_says(timm, section, name):
+    compare(OF_TIMM[section][1](name), section)
 
 
 def compare(row, section):

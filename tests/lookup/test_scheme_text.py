@@ -175,7 +175,7 @@ def test_what_cannot_be_built(text, known, sentence):
             r"Learned takes `sigma` as a number; got 'big'\.",
         ),
         ("Learned(max_len=4.0)", r"Learned takes `max_len` as a whole number; got 4\.0\."),
-        ("ALiBi(heads=2, slopes=3)", r"cannot be built: 'int' object is not iterable\. Give each option"),
+        ("ALiBi(heads=2, slopes=3)", r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got 3"),
         ("RoPE(pairing=2)", r"RoPE pairs channels .* got 2"),
     ],
 )

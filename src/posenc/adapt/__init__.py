@@ -8,7 +8,7 @@
     replace_table(model, Sinusoid(768), length=2048)     the position table of GPT-2, BERT and others
     vision_transformer(model, image=384)                 the position table of a ViT of timm or transformers
     resize_windows(model, 12, image=384)                 the relative position biases of a Swin of transformers
-    replace_grid_rotation(model, MixedRoPE(64, 6, ..))   the rotary embedding of DINOv3
+    replace_grid_rotation(model, MixedRoPE(64, 6, ..))   the rotary embedding of DINOv3, EVA-02 and RoPE ViTs
     AddNodeEncoding(RWSE(64, axes=16))                   a transform of PyTorch Geometric's data
 
 ``posenc.adapt.sklearn`` has a transformer and two estimators of scikit-learn; it alone imports that library.

@@ -106,7 +106,7 @@ def vision_transformer(
         raise ValueError(
             f"{type(model).__name__} has no position table of images: neither `pos_embed` and `patch_embed` as models "
             "of timm, nor `position_embeddings` beside a convolution of patches as models of transformers. Windows of "
-            "Swin take posenc.adapt.window_biases, the rotation of transformers' DINOv3 posenc.adapt.grid_rotation."
+            "Swin take posenc.adapt.window_biases, rotations of patches, as in DINOv3, posenc.adapt.grid_rotation."
         )
     if scheme is None and image is None:
         raise ValueError(
@@ -188,7 +188,7 @@ def _change_timm(model: Any, scheme: Scheme | None, image: int | tuple[int, int]
     pos = _after_tokens(pos, prefix)
     scheme.prepare(pos)  # raises an error for unsuitable positions before the model changes
     if image is not None:
-        patches.set_input_size(img_size=size)
+        _set_image(model, size)
     if rows is not None and rows.scheme is scheme:
         rows.pos = pos
         return
@@ -218,10 +218,6 @@ def _grid_of(model: Any, image: int | tuple[int, int]) -> tuple[int, int]:
             f"the `patch_embed` of {type(model).__name__} has no set_input_size, so its image size is fixed. Models of "
             "timm 1.0 and later have it."
         )
-    if getattr(model, "rope", None) is not None:
-        raise ValueError(
-            f"{type(model).__name__} also rotates by its `rope`, for one image size. Call model.set_input_size(..)."
-        )
     patch = (patch, patch) if isinstance(patch, int) else tuple(patch)
     if len(sides) != 2 or any(side < size or side % size for side, size in zip(sides, patch, strict=True)):
         raise ValueError(
@@ -247,12 +243,19 @@ def _resample(model: Any, prefix: int, shape: tuple[int, ...], size: tuple[int, 
             f"the model's table has {table.shape[-2]} rows, and {prefix} tokens with a grid of {shape[0]} x {shape[1]} "
             f"patches are {prefix + math.prod(shape)}."
         )
-    model.patch_embed.set_input_size(img_size=size)
+    _set_image(model, size)
     to = tuple(int(side) for side in model.patch_embed.grid_size)
     with torch.no_grad():
         first, rest = table[0, :prefix], table[0, prefix:].unflatten(0, shape)
         new = torch.cat([first, resample(rest, to).flatten(0, 1).to(table.dtype)])[None]
     model.pos_embed = nn.Parameter(new, requires_grad=table.requires_grad)
+
+
+def _set_image(model: Any, size: tuple[int, ...] | None) -> None:
+    """Give the patches of a model of timm another image size, and its rotation their grid."""
+    model.patch_embed.set_input_size(img_size=size)
+    if hasattr(getattr(model, "rope", None), "update_feat_shape"):
+        model.rope.update_feat_shape(model.patch_embed.grid_size)
 
 
 def _after_tokens(pos: Positions, prefix: int) -> Positions:

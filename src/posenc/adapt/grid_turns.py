@@ -1,0 +1,89 @@
+"""Cosines and sines of a scheme for the patches of an image, as vision models that rotate on a grid use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from posenc.kernels.rotary import Pairing, channels
+from posenc.positions import Positions
+from posenc.scheme import Scheme
+
+NEAR = 1e-4
+"""Allowed difference between cosines and sines of a model, in float32, and those of a scheme."""
+SHAPES = ((3, 5), (4, 4))
+"""Grids of patches on which a model's rotation is measured."""
+
+
+class Turns(NamedTuple):
+    """How a model rotates heads: their width and number, and the channels that rotate together."""
+
+    head_dim: int
+    heads: int
+    pairing: Pairing
+
+    def of(self, scheme: Scheme, pos: Positions) -> tuple[Tensor, Tensor]:
+        """Cosines and sines of a scheme for each channel.
+
+        Args:
+            scheme: A scheme that rotates pairs of channels of queries and keys.
+            pos: Positions of N patches.
+
+        Returns:
+            Cosines and sines ``(N, d)``, or ``(H, N, d)`` if they differ by head.
+        """
+        first, second = self._pairs(pos.coords.device)
+        heads = self.heads if scheme.claims.per_head else 1
+        # a head with 1 in the first channel of each pair and 0 in the second becomes (cos, sin)
+        probe = torch.zeros(self.head_dim, device=pos.coords.device)
+        probe[first] = 1
+        turned = scheme.transform(probe.expand(1, heads, pos.count, -1), scheme.prepare(pos), "q")[0]
+        turned = turned[0] if heads == 1 else turned
+        place = torch.cat([first, second]).argsort()
+        cos, sin = turned[..., first], turned[..., second]
+        return torch.cat([cos, cos], -1)[..., place], torch.cat([sin, sin], -1)[..., place]
+
+    def applied(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """Heads whose last tokens are rotated by cosines and sines of each channel."""
+        first, rest = x.split([x.shape[-2] - cos.shape[-2], cos.shape[-2]], -2)
+        a, b = self._pairs(x.device)
+        crossed = torch.cat([-rest[..., b], rest[..., a]], -1)[..., torch.cat([a, b]).argsort()]
+        return torch.cat([first, rest * cos + crossed * sin], -2)
+
+    def _pairs(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        first, second = channels(self.pairing, self.head_dim).to(device).unbind(-1)
+        return first, second
+
+
+def refuse_other_turns(scheme: Scheme, turns: Turns, places: Callable[[tuple[int, int]], Positions]) -> None:
+    """Refuse a scheme whose map of queries or keys is not the rotation that a model makes of cosines and sines.
+
+    Args:
+        scheme: The scheme to put into a model.
+        turns: How the model rotates.
+        places: Positions of the patches of a grid, on the CPU.
+
+    Raises:
+        ValueError: If the scheme maps queries or keys otherwise, or has another width or number of heads.
+    """
+    name, width = type(scheme).__name__, turns.head_dim
+    own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+    same = scheme.head_width in (None, width) and scheme.head_count in (None, 1, turns.heads)
+    if same:
+        pos = places(SHAPES[0]).to(own)
+        x = torch.randn(1, turns.heads, pos.count, width, generator=torch.Generator().manual_seed(0)).to(own)
+        with torch.no_grad():
+            where = scheme.prepare(pos)
+            turned = turns.applied(x, *turns.of(scheme, pos))
+            maps = [scheme.transform(x, where, "q"), scheme.transform(x, where, "k")]
+        same = all(y.shape == turned.shape and torch.allclose(y, turned, atol=NEAR) for y in maps)
+    if not same:
+        pair = f"i and i + {width // 2}" if turns.pairing == "half" else "2 i and 2 i + 1"
+        raise ValueError(
+            f"this model rotates channels {pair} of {width} in each head, and this {name} maps them otherwise. Write "
+            f'AxialRoPE({width}, pairing="{turns.pairing}") or MixedRoPE({width}, {turns.heads}, '
+            f'pairing="{turns.pairing}").'
+        )
