@@ -112,7 +112,7 @@ def window_row(family: str) -> Row:
 
 
 def grid_row(family: str) -> Row:
-    """Measure a family that rotates by the places of patches: its own rotation, and another base."""
+    """Measure a family that rotates by the positions of patches: its own rotation, and another base."""
     model = _vision_model(family, PICTURE)
 
     def rotation() -> float:

@@ -229,10 +229,12 @@ def test_each_head_of_timms_model_rotates_by_its_own_frequencies(timm):
 @torch.no_grad()
 def test_positions_of_timms_patches(timm):
     model, scheme = of_timm(timm), AxialRoPE(32)
-    own = replace_grid_rotation(model, scheme).rope.places.of((4, 4))
+    own = replace_grid_rotation(model, scheme).rope.positions.of((4, 4))
     torch.testing.assert_close(own.coords[6], torch.tensor([4.0, 8.0], dtype=torch.float64))  # scaled to 16 x 16
-    assert torch.equal(replace_grid_rotation(model, scheme, span=None).rope.places.of((4, 4)).coords, grid(4, 4).coords)
-    pos = replace_grid_rotation(model, scheme, span=2.0).rope.places.of((4, 4))
+    assert torch.equal(
+        replace_grid_rotation(model, scheme, span=None).rope.positions.of((4, 4)).coords, grid(4, 4).coords
+    )
+    pos = replace_grid_rotation(model, scheme, span=2.0).rope.positions.of((4, 4))
     assert torch.equal(pos.coords, grid(4, 4, span=2.0).coords)
 
 

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.adapt.compatibility import STRANGE
-from posenc.adapt.grid_turns import NEAR, SHAPES, Turns, refuse_other_turns
 from posenc.adapt.image_tables import sides_of
 from posenc.adapt.rotary_embedding import own_application
+from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, refuse_other_rotation
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
@@ -34,7 +34,7 @@ class GridRotary(nn.Module):
 
     Args:
         scheme: A scheme that rotates the pairs (i, i + d/2) of queries and keys.
-        turns: Width and number of the heads.
+        layout: Width and number of the heads.
         patch: Height and width of a patch in pixels.
         span: Half the extent of the positions of patches, or None for rows and columns.
         augment: The model's function that shifts and scales coordinates in [-1, 1] while it is trained.
@@ -43,13 +43,13 @@ class GridRotary(nn.Module):
     def __init__(
         self,
         scheme: Scheme,
-        turns: Turns,
+        layout: RotationLayout,
         patch: tuple[int, int],
         span: float | None,
         augment: Callable[[Tensor], Tensor] | None,
     ) -> None:
         super().__init__()
-        self.scheme, self.turns, self.patch, self.span, self.augment = scheme, turns, patch, span, augment
+        self.scheme, self.layout, self.patch, self.span, self.augment = scheme, layout, patch, span, augment
 
     @override
     def forward(self, pixel_values: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,7 +58,7 @@ class GridRotary(nn.Module):
         if self.training and self.augment is not None and self.span is not None:
             moved = self.augment((pos.coords / self.span).float()) * self.span
             pos = Positions(moved, lattice=pos.lattice)
-        cos, sin = self.turns.of(self.scheme, pos)
+        cos, sin = self.layout.cos_sin(self.scheme, pos)
         return cos.to(pixel_values.dtype), sin.to(pixel_values.dtype)
 
 
@@ -75,10 +75,10 @@ def replace_dinov3(model: nn.Module, place: Any, scheme: Scheme, span: float | N
         ValueError: As for ``replace_grid_rotation``.
     """
     own = dinov3_rotary(model, place)
-    refuse_other_turns(scheme, own.turns, lambda shape: grid(*shape, span=span))
-    rotary = GridRotary(scheme, own.turns, own.patch, span, own.augment)
+    refuse_other_rotation(scheme, own.layout, lambda shape: grid(*shape, span=span))
+    rotary = GridRotary(scheme, own.layout, own.patch, span, own.augment)
     rotary.to(next(place.parameters()).device).train(place.training)
-    base = _base(scheme, own.turns.head_dim) if span == SPAN else None
+    base = _base(scheme, own.layout.head_dim) if span == SPAN else None
     for module in model.modules():
         if hasattr(type(module), "save_pretrained") and any(place is each for each in module.modules()):
             vars(module).pop("save_pretrained", None)
@@ -109,9 +109,9 @@ def dinov3_rotary(model: nn.Module, place: Any) -> GridRotary:
         config, patch = place.config, sides_of(place.config.patch_size)
         head_dim = config.hidden_size // config.num_attention_heads
         scheme = AxialRoPE(head_dim, base=float(config.rope_theta), pairing="half")
-        turns = Turns(head_dim, int(config.num_attention_heads), "half")
-        rotary = GridRotary(scheme, turns, patch, SPAN, _augmentation(own, config))
-        same = _applies_halves(place, turns)
+        layout = RotationLayout(head_dim, int(config.num_attention_heads), "half")
+        rotary = GridRotary(scheme, layout, patch, SPAN, _augmentation(own, config))
+        same = _applies_halves(place, layout)
         kept = [torch.finfo(buffer.dtype).eps for buffer in own.buffers()]  # a cast model rounds its frequencies
         allowed = max([NEAR, *(2 * SPAN * eps for eps in kept)])
         for shape in SHAPES:
@@ -130,17 +130,17 @@ def dinov3_rotary(model: nn.Module, place: Any) -> GridRotary:
     return rotary
 
 
-def _applies_halves(place: Any, turns: Turns) -> bool:
+def _applies_halves(place: Any, layout: RotationLayout) -> bool:
     """True if the model's ``apply_rotary_pos_emb`` rotates the pairs (i, i + d/2) of the last tokens."""
     generator = torch.Generator().manual_seed(0)
-    q, k = torch.randn(2, 1, 1, 4, turns.head_dim, generator=generator)
-    angle = torch.rand(3, turns.head_dim // 2, generator=generator).tile(2)
+    q, k = torch.randn(2, 1, 1, 4, layout.head_dim, generator=generator)
+    angle = torch.rand(3, layout.head_dim // 2, generator=generator).tile(2)
     rotate = own_application(place)
     if rotate is None:
         return False
     cos, sin = angle.cos(), angle.sin()
     turned = rotate(q, k, cos, sin)
-    return all(torch.allclose(turns.applied(x, cos, sin), y, atol=NEAR) for x, y in zip((q, k), turned, strict=True))
+    return all(torch.allclose(layout.rotate(x, cos, sin), y, atol=NEAR) for x, y in zip((q, k), turned, strict=True))
 
 
 def _augmentation(own: nn.Module, config: Any) -> Callable[[Tensor], Tensor] | None:

@@ -1,4 +1,4 @@
-"""Rotary embeddings of vision models, which rotate by the places of patches: read and replace.
+"""Rotary embeddings of vision models, which rotate by the positions of patches: read and replace.
 
 transformers' DINOv3 has a module ``rope_embeddings``, timm's EVA-02, DINOv3 and RoPE ViTs a module ``rope``.
 """
@@ -11,14 +11,14 @@ from torch import nn
 
 from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
 from posenc.adapt.dinov3_rotation import SPAN, dinov3_rotary, replace_dinov3
-from posenc.adapt.timm_rotation import Places, is_timm, replace_timm, timm_rotary
+from posenc.adapt.timm_rotation import PatchPositions, is_timm, replace_timm, timm_rotary
 from posenc.scheme import Scheme
 
 Model = TypeVar("Model", bound=nn.Module)
 
 
 def grid_rotation(model: nn.Module) -> Scheme:
-    """Read the rotary embedding of a vision model that rotates by the places of patches.
+    """Read the rotary embedding of a vision model that rotates by the positions of patches.
 
     Args:
         model: A model of transformers with a part ``rope_embeddings``, such as DINOv3ViT, or of timm with a ``rope``,
@@ -39,7 +39,7 @@ def grid_rotation(model: nn.Module) -> Scheme:
         ...     grid_rotation(torch.nn.Linear(2, 2))
         ... except ValueError as error:
         ...     print(error)
-        Linear has no part called `rope_embeddings` or `rope` that rotates by the places of patches.
+        Linear has no part called `rope_embeddings` or `rope` that rotates by the positions of patches.
 
     References:
         Simeoni et al. 2025, arXiv 2508.10104, section 3.2 (DINOv3).
@@ -80,14 +80,14 @@ def replace_grid_rotation(model: Model, scheme: Scheme, *, span: float | Literal
         ...     replace_grid_rotation(torch.nn.Linear(2, 2), AxialRoPE(64, base=50.0, pairing="half"))
         ... except ValueError as error:
         ...     print(error)
-        Linear has no part called `rope_embeddings` or `rope` that rotates by the places of patches.
+        Linear has no part called `rope_embeddings` or `rope` that rotates by the positions of patches.
     """
     place = _place(model, "replace_grid_rotation")
     refuse_sites(scheme, {"q", "k"}, "a vision model with a rotary embedding rotates q and k")
     if isinstance(span, str) and span != "own":
         raise ValueError(f'`span` is "own", a number or None; got {span!r}.')
     if is_timm(place):
-        replace_timm(place, scheme, None if span == "own" else Places(span))  # pyright: ignore[reportArgumentType]
+        replace_timm(place, scheme, None if span == "own" else PatchPositions(span))  # pyright: ignore[reportArgumentType]
     else:
         replace_dinov3(model, place, scheme, SPAN if span == "own" else span)  # pyright: ignore[reportArgumentType]
     return model
@@ -105,7 +105,7 @@ def _place(model: nn.Module, caller: str) -> Any:
         raise ValueError(
             f"{type(model).__name__} has "
             + (f"{len(found)} parts" if found else "no part")
-            + " called `rope_embeddings` or `rope` that rotates by the places of patches."
+            + " called `rope_embeddings` or `rope` that rotates by the positions of patches."
             + (" Pass one of them." if found else "")
         )
     return found[0]

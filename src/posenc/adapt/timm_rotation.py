@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import STRANGE
-from posenc.adapt.grid_turns import NEAR, SHAPES, Turns, refuse_other_turns
+from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, refuse_other_rotation
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
 
 
-class Places(NamedTuple):
+class PatchPositions(NamedTuple):
     """Positions of patches: rows and columns ``(i + offset) / h * reference``, or centers of cells of [-span, span].
 
     Attributes:
@@ -64,14 +64,14 @@ class TimmRotary(nn.Module):
 
     Args:
         scheme: A scheme that rotates queries and keys.
-        turns: Width and number of heads, and channels that rotate together.
-        places: Positions of the patches.
+        layout: Width and number of heads, and channels that rotate together.
+        positions: Positions of the patches.
         layers: Number of blocks of the model.
     """
 
-    def __init__(self, scheme: Scheme, turns: Turns, places: Places, layers: int) -> None:
+    def __init__(self, scheme: Scheme, layout: RotationLayout, positions: PatchPositions, layers: int) -> None:
         super().__init__()
-        self.scheme, self.turns, self.places, self.layers = scheme, turns, places, layers
+        self.scheme, self.layout, self.positions, self.layers = scheme, layout, positions, layers
 
     def get_embed(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
         """Compute sines and cosines ``(N, 2 d)``, or ``(layers, H, N, 2 d)`` if they differ by head.
@@ -84,26 +84,26 @@ class TimmRotary(nn.Module):
             Sines and cosines of each channel.
         """
         own = next((t.device for t in (*self.scheme.parameters(), *self.scheme.buffers())), None)
-        cos, sin = self.turns.of(self.scheme, self.places.of(shape, own, training=self.training))
+        cos, sin = self.layout.cos_sin(self.scheme, self.positions.of(shape, own, training=self.training))
         both = torch.cat([sin, cos], -1).to(dtype or torch.float32)
         return both if both.dim() == 2 else both.expand(self.layers, *both.shape)
 
 
-def replace_timm(place: Any, scheme: Scheme, places: Places | None) -> None:
+def replace_timm(place: Any, scheme: Scheme, positions: PatchPositions | None) -> None:
     """Replace the rotation of a model of timm; errors as for ``replace_grid_rotation``.
 
     Args:
         place: The part of the model that has ``rope``.
         scheme: The scheme.
-        places: Positions of the patches. Default: those of the model.
+        positions: Positions of the patches. Default: those of the model.
 
     Raises:
         ValueError: As for ``replace_grid_rotation``.
     """
     own = timm_rotary(place)
-    places = own.places if places is None else places
-    refuse_other_turns(scheme, own.turns, places.of)
-    rotary = TimmRotary(scheme, own.turns, places, own.layers)
+    positions = own.positions if positions is None else positions
+    refuse_other_rotation(scheme, own.layout, positions.of)
+    rotary = TimmRotary(scheme, own.layout, positions, own.layers)
     place.rope = rotary.to(next(place.parameters()).device).train(place.training)
     place.rope_mixed = scheme.claims.per_head  # then the model takes one table for each block
 
@@ -138,9 +138,9 @@ def timm_rotary(place: Any) -> TimmRotary:
         attentions = [block.attn for block in place.blocks]
         heads = attentions[0].num_heads
         layouts = {bool(getattr(each, "rotate_half", False)) for each in attentions}
-        turns = Turns(int(own.dim), heads, "half" if layouts == {True} else "interleaved")
-        scheme, places = _scheme(own, turns), _places(own)
-        rotary = TimmRotary(scheme, turns, places, len(attentions)).eval()
+        layout = RotationLayout(int(own.dim), heads, "half" if layouts == {True} else "interleaved")
+        scheme, positions = _scheme(own, layout), _positions(own)
+        rotary = TimmRotary(scheme, layout, positions, len(attentions)).eval()
         same = len(layouts) == 1
         fresh = copy.deepcopy(own).cpu().eval()
         for shape in SHAPES:
@@ -161,18 +161,18 @@ def _sines(own: Any, shape: tuple[int, int]) -> Tensor:
     return own.get_embed()
 
 
-def _scheme(own: Any, turns: Turns) -> AxialRoPE:
+def _scheme(own: Any, layout: RotationLayout) -> AxialRoPE:
     """The axial rotation whose frequencies are those of a module of timm."""
     order = (1, 0) if own.grid_indexing == "xy" else None
-    return AxialRoPE(turns.head_dim, base=float(own.temperature), order=order, pairing=turns.pairing)
+    return AxialRoPE(layout.head_dim, base=float(own.temperature), order=order, pairing=layout.pairing)
 
 
-def _places(own: Any) -> Places:
+def _positions(own: Any) -> PatchPositions:
     centered = hasattr(own, "periods")
     reference = getattr(own, "ref_feat_shape", None)
     if centered and (own.grid_offset or own.normalize_coords != "separate"):
         raise ValueError("its centered grid is shifted, or has one scale for both axes")
-    return Places(
+    return PatchPositions(
         span=2 * math.pi if centered else None,
         offset=0.0 if centered else float(own.grid_offset),
         reference=None if reference is None else (int(reference[0]), int(reference[1])),

@@ -18,14 +18,14 @@ SHAPES = ((3, 5), (4, 4))
 """Grids of patches on which a model's rotation is measured."""
 
 
-class Turns(NamedTuple):
+class RotationLayout(NamedTuple):
     """How a model rotates heads: their width and number, and the channels that rotate together."""
 
     head_dim: int
     heads: int
     pairing: Pairing
 
-    def of(self, scheme: Scheme, pos: Positions) -> tuple[Tensor, Tensor]:
+    def cos_sin(self, scheme: Scheme, pos: Positions) -> tuple[Tensor, Tensor]:
         """Cosines and sines of a scheme for each channel.
 
         Args:
@@ -46,7 +46,7 @@ class Turns(NamedTuple):
         cos, sin = turned[..., first], turned[..., second]
         return torch.cat([cos, cos], -1)[..., place], torch.cat([sin, sin], -1)[..., place]
 
-    def applied(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def rotate(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Heads whose last tokens are rotated by cosines and sines of each channel."""
         first, rest = x.split([x.shape[-2] - cos.shape[-2], cos.shape[-2]], -2)
         a, b = self._pairs(x.device)
@@ -58,32 +58,34 @@ class Turns(NamedTuple):
         return first, second
 
 
-def refuse_other_turns(scheme: Scheme, turns: Turns, places: Callable[[tuple[int, int]], Positions]) -> None:
+def refuse_other_rotation(
+    scheme: Scheme, layout: RotationLayout, positions: Callable[[tuple[int, int]], Positions]
+) -> None:
     """Refuse a scheme whose map of queries or keys is not the rotation that a model makes of cosines and sines.
 
     Args:
         scheme: The scheme to put into a model.
-        turns: How the model rotates.
-        places: Positions of the patches of a grid, on the CPU.
+        layout: How the model rotates.
+        positions: Positions of the patches of a grid, on the CPU.
 
     Raises:
         ValueError: If the scheme maps queries or keys otherwise, or has another width or number of heads.
     """
-    name, width = type(scheme).__name__, turns.head_dim
+    name, width = type(scheme).__name__, layout.head_dim
     own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
-    same = scheme.head_width in (None, width) and scheme.head_count in (None, 1, turns.heads)
+    same = scheme.head_width in (None, width) and scheme.head_count in (None, 1, layout.heads)
     if same:
-        pos = places(SHAPES[0]).to(own)
-        x = torch.randn(1, turns.heads, pos.count, width, generator=torch.Generator().manual_seed(0)).to(own)
+        pos = positions(SHAPES[0]).to(own)
+        x = torch.randn(1, layout.heads, pos.count, width, generator=torch.Generator().manual_seed(0)).to(own)
         with torch.no_grad():
             where = scheme.prepare(pos)
-            turned = turns.applied(x, *turns.of(scheme, pos))
+            turned = layout.rotate(x, *layout.cos_sin(scheme, pos))
             maps = [scheme.transform(x, where, "q"), scheme.transform(x, where, "k")]
         same = all(y.shape == turned.shape and torch.allclose(y, turned, atol=NEAR) for y in maps)
     if not same:
-        pair = f"i and i + {width // 2}" if turns.pairing == "half" else "2 i and 2 i + 1"
+        pair = f"i and i + {width // 2}" if layout.pairing == "half" else "2 i and 2 i + 1"
         raise ValueError(
             f"this model rotates channels {pair} of {width} in each head, and this {name} maps them otherwise. Write "
-            f'AxialRoPE({width}, pairing="{turns.pairing}") or MixedRoPE({width}, {turns.heads}, '
-            f'pairing="{turns.pairing}").'
+            f'AxialRoPE({width}, pairing="{layout.pairing}") or MixedRoPE({width}, {layout.heads}, '
+            f'pairing="{layout.pairing}").'
         )
