@@ -51,7 +51,7 @@ FOLDERS = {
         ["train/a/1.off", "test/a/2.off", "train/b/1.off", "test/b/2.off"],
         ["points"],
     ),
-    "2 images without class folders; one of them at a time": (["1.png", "2.png"], ["image-fit"]),
+    "2 images without class folders, of which 1.png is taken": (["1.png", "2.png"], ["image-fit"]),
     "a folder of tables": (["1.csv", "2.csv"], ["masked"]),
     "a scene": (["transforms.json", "1.png"], ["scene"]),
 }

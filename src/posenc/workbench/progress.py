@@ -307,8 +307,8 @@ def format_metrics(metrics: Mapping[str, float], most: int = 3) -> str:
 
 
 def _short(value: float) -> str:
-    """Format with three decimals; below 0.1 with three significant digits, from 10,000 without decimals."""
-    if abs(value) >= 1e4 and math.isfinite(value):
+    """Format with three decimals; below 0.1 with three significant digits; counts from 100 without decimals."""
+    if math.isfinite(value) and (abs(value) >= 1e4 or (abs(value) >= 100 and float(value).is_integer())):
         return f"{value:,.0f}"
     return f"{value:.3f}" if value == 0 or abs(value) >= 0.1 or not math.isfinite(value) else f"{value:.3g}"
 

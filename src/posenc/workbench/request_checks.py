@@ -231,6 +231,22 @@ def reading_options(study: str, source: object, options: Mapping[str, Any]) -> d
     return stated
 
 
+def refuse_unknown_reading(reading: Iterable[str]) -> None:
+    """Check the names of options of a reader.
+
+    Args:
+        reading: The names.
+
+    Raises:
+        ValueError: One is unknown.
+    """
+    for name in reading:
+        if name not in READING_OPTIONS:
+            raise ValueError(
+                f"{unknown('reading option', name, list(READING_OPTIONS))} They are {', '.join(READING_OPTIONS)}."
+            )
+
+
 def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> None:
     """Check the options of the reader of a user's data.
 
@@ -243,11 +259,8 @@ def refuse_reading(study: str, source: object, reading: Mapping[str, Any]) -> No
         ValueError: One is unknown, has a wrong value, or is stated for another study or without a file.
     """
     kind = next((kind for kind, readers in KIND_STUDIES.items() if study in readers), "")
+    refuse_unknown_reading(reading)
     for name, value in reading.items():
-        if name not in READING_OPTIONS:
-            raise ValueError(
-                f"{unknown('reading option', name, list(READING_OPTIONS))} They are {', '.join(READING_OPTIONS)}."
-            )
         option = f"--{name}" if value is True else f"--{name} {value}"
         if kind not in READING_OPTIONS[name]:
             takers = " or ".join(KIND_NAMES[each] for each in READING_OPTIONS[name])

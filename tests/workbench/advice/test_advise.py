@@ -196,3 +196,7 @@ def test_the_code_of_a_table_reads_texts_dates_and_missing_numbers(view: str) ->
     exec(code, names)
     model = names["model"].set_params(networkregressor__steps=20)
     assert np.isfinite(model.fit(frame, frame["target"]).predict(frame)).all()
+    settings = {"row": {"view": view}, "data": {"region": region, "logarithm": True}}
+    exec(advise_module.sklearn_code(settings, (call,), columns), names)
+    of_logarithms = names["model"].set_params(regressor__networkregressor__steps=20)
+    assert (of_logarithms.fit(frame, frame["target"]).predict(frame) > 0).all(), "the race learned logarithms"

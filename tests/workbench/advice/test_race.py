@@ -145,7 +145,9 @@ def test_a_race_that_ends_with_time_left_says_what_the_next_rung_takes() -> None
     assert race is not None
     assert race.stopped == "time"
     assert race.next_seconds > race.left == 12.0
-    assert stop_sentence(race).startswith("The last 12 s of the race were for baselines and controls")
+    assert stop_sentence(race).startswith("The race ended with 12 s left, because its next comparison takes about ")
+    assert "baselines" not in stop_sentence(race)
+    assert stop_sentence(race, ["boosting"]).endswith("That time was for boosting and for controls.")
     whole = run_race(list(MEANS), trainer(), RacePlan())
     assert whole is not None
     assert stop_sentence(whole) == ""
@@ -361,4 +363,29 @@ def test_sentences_never_have_none_alone() -> None:
     assert race is not None
     scale = Scale(Metric(validation="r2", test="r2", name="R2"), "held-out rows", CONTROLS)
     assert recommendation(race, scale).startswith("Take no positions (none): ")
-    assert all("no positions (none) leads" in line for line in look_sentences(race.looks, scale))
+    *lines, last = look_sentences(race.looks, scale)
+    assert all("no positions (none) leads" in line for line in lines)
+    assert "stayed though worse" in lines[-1], "two candidates are left, and one is worse"
+    assert last.endswith("Two candidates always stay.")
+
+
+def test_a_phrase_of_the_part_that_chose_is_that_of_the_data() -> None:
+    """An image has no validation part: other seeds choose than test."""
+    race = run_race(list(MEANS), trainer(), RacePlan(rungs=FRESH_RUNGS, fresh=True))
+    assert race is not None
+    scale = Scale(Metric(validation="v", test="t", name="PSNR"), "the image", validation="the seeds that choose")
+    text = " ".join([recommendation(race, scale), *look_sentences(race.looks, scale)])
+    assert "validation part" not in text
+    assert "on the seeds that choose" in text
+
+
+def test_candidates_that_enter_late_are_named_and_their_time_is_counted() -> None:
+    names = ["none", "rope"]
+    race = run_race(names, trainer(), RacePlan(), lambda: 30.0, ["alibi", "poor"])
+    assert race is not None
+    scale = Scale(Metric(validation="v", test="t", name="accuracy"), "held-out rows")
+    assert any("further candidate" in line for line in look_sentences(race.looks, scale))
+    waiting = run_race(names, trainer(seconds=100.0), RacePlan(), iter([20.0] * 9).__next__, ["alibi", "poor"])
+    assert waiting is not None
+    assert waiting.waiting_seconds > 300
+    assert "of which the 2 not tried take the first part" in recommendation(waiting, scale, ["alibi", "poor"])

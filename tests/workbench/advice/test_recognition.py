@@ -151,6 +151,14 @@ def test_a_budget_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path
     assert "--budget" in sentence
 
 
+def test_an_unknown_option_of_reading_is_refused(tmp_path: Path) -> None:
+    """It was ignored, and the race began with the columns that it found itself."""
+    houses = written(tmp_path, "houses.csv")
+    with pytest.raises(ValueError, match=r"Did you mean coordinates"):
+        advise(houses, target="price", reading={"coordinate": ["longitude", "latitude"]}, out=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(("text", "seconds"), [("10m", 600), ("90s", 90), ("1h", 3600), ("2m30s", 150), ("1.5m", 90)])
 def test_budgets_are_read(text: str, seconds: float) -> None:
     assert budget.budget_seconds(text) == seconds

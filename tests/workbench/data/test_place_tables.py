@@ -251,7 +251,12 @@ BAD = {
     "a latitude beyond 90": (
         lambda path: houses(path, longitude=LONGITUDES + 100, latitude=LATITUDES * 2),
         "",
-        "and a latitude is from -90 to 90 degrees. Correct the line",
+        "rows are beyond. Correct the line",
+    ),
+    "one latitude beyond 90 among longitudes below it": (
+        lambda path: houses(path, longitude=LONGITUDES / 4, latitude=[95.0, *LATITUDES[1:]]),
+        "",
+        "latitude is 95, and a latitude is from -90 to 90 degrees. Correct the line",
     ),
     "swapped columns": (
         lambda path: houses(path, longitude=LATITUDES, latitude=LONGITUDES - 125),

@@ -24,6 +24,7 @@ from posenc.workbench.advice.page import PageParts, write_advice
 from posenc.workbench.advice.race import FRESH_RUNGS, START_SECONDS, Race, RacePlan, Rung, Score, run_race
 from posenc.workbench.advice.recognition import Fitting, Recognized, by_name, fitting, recognize
 from posenc.workbench.advice.sentences import (
+    VALIDATION,
     Scale,
     baseline_ahead,
     baseline_gaps,
@@ -155,8 +156,8 @@ def advise(
         raise ValueError(f"At least one training at a time is needed; got jobs={jobs}. Leave it out for one per core.")
     request_checks.refuse_missing_packages(*PAGE_PACKAGES)
     request_checks.refuse_device_name(device)
-    engine = engine_of(executor, device)
-    options = {"target": target, **(reading or {})}
+    request_checks.refuse_unknown_reading(reading or {})
+    engine, options = engine_of(executor, device), {"target": target, **(reading or {})}
     found = recognize(Path(source), study, target, options)
     trainer = _trainer(found, question, options, changes or {}, device)
     print(found.sentence, flush=True)
@@ -184,7 +185,7 @@ def advise(
     controls = control_scores(trainer, store, race, plan, fit.candidates)
     reasons = {name: candidate.control for name, candidate in trainer.candidates.items()}
     gaps = control_gaps(race, plan, reasons, controls)
-    return _answered(trainer, store, race, plan, fit, references, gaps)
+    return _answered(trainer, store, race, plan, fit, references, gaps, budget)
 
 
 def _too_little(trainer: StudyTrainer, budget: str) -> str:
@@ -236,7 +237,7 @@ def _fitted(
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     most = max(budgets.starting(len(fit.candidates), each, plan, left), begun)
     least = budgets.least_seconds(each, plan)
-    if len(fit.candidates) < 2 or (least > left and not begun):
+    if len(fit.candidates) < 2 or left <= 0 or (least > left and not begun):
         raise ValueError(
             f"a budget of {budgets.budget_words(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
@@ -330,6 +331,7 @@ def _answered(
     fit: Fitting,
     references: Mapping[str, Mapping[int, float]],
     gaps: Sequence[ControlGap],
+    budget: str,
 ) -> Advice:
     """The answer in sentences, its code and its page."""
     kind, verdict, last = trainer.kind, race.verdict, race.looks[-1]
@@ -337,13 +339,14 @@ def _answered(
     best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
     stored = store.read(best.identity)
     controls = {name: candidate.control for name, candidate in trainer.candidates.items() if candidate.control}
-    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls)
+    validation = VALIDATION if kind.held_out else "the object itself, with the seeds that choose"
+    scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls, validation)
     calls = tuple(stored.timing.get("calls", ()))
     untried = [name for name in fit.candidates if name not in race.tried]
     apart = baseline_gaps(references, race, plan.test_ratio)
     sentences = [recommendation(race, scale, untried, baseline_ahead(apart, scale))]
     sentences += [control_sentence(gaps, verdict.chosen, scale), *reference_sentences(references, apart, scale)]
-    sentences += [*late_sentences(race, scale, untried), stop_sentence(race)]
+    sentences += [*late_sentences(race, scale, untried), stop_sentence(race, [*references])]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
@@ -354,7 +357,7 @@ def _answered(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity),
         left_out={**fit.left_out, **dict.fromkeys(untried, UNTRIED)},
-        references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best,
+        references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best, budget=budget,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))
     return Advice(

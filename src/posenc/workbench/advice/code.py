@@ -65,6 +65,8 @@ def torch_code(study: str, label: str, settings: Mapping[str, Any], calls: tuple
     if study == "places":
         return head + _places(settings, scheme.out_dim)
     body = POSITIONS[study] + "\n"
+    if study == "series":
+        body = body.replace("sequence(48)", f"sequence({settings['task']['context'] + settings['task']['horizon']})")
     if embeds:
         return head + body + EMBEDDING.format(dim=scheme.out_dim)
     heads, head_dim = _attention_sizes(settings)
@@ -175,15 +177,19 @@ def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], columns: T
         steps.append(f"    ('texts', {levels}, {list(columns.texts)}),")
     kind = 'kind="sphere"' if view == "lonlat" else 'kind="planar", unit=1.0'
     needed = [*columns.coordinates, *([columns.target] if columns.target else [])]
+    model, imported = f"make_pipeline(flat, {estimator}(encoder))", "from sklearn.compose import ColumnTransformer\n"
+    if settings["data"].get("logarithm") and not columns.classes:  # as the race did
+        model = f"TransformedTargetRegressor({model}, func=np.log, inverse_func=np.exp)"
+        imported = "from sklearn.compose import ColumnTransformer, TransformedTargetRegressor\n"
     return (
-        "import numpy as np\nimport pandas as pd\nfrom sklearn.compose import ColumnTransformer\n"
+        f"import numpy as np\nimport pandas as pd\n{imported}"
         "from sklearn.impute import SimpleImputer\nfrom sklearn.pipeline import make_pipeline\n"
         "from sklearn.preprocessing import FunctionTransformer, OneHotEncoder\n"
         f"from posenc.adapt.sklearn import {estimator}, PositionEncoder\n\n\n"
         f"{code}flat = ColumnTransformer([\n" + "\n".join(steps) + "\n])\n"
         f"scheme = {calls[0]!r}\n"
         f"encoder = PositionEncoder(scheme, columns={list(range(len(columns.coordinates)))}, {kind})\n"
-        f"model = make_pipeline(flat, {estimator}(encoder))\n"
+        f"model = {model}\n"
         f"# table = table.dropna(subset={needed})\n"
         f"# model.fit(table, table[{columns.target!r}])\n"
     )

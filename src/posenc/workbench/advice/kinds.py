@@ -89,6 +89,7 @@ class Kind:
         references: Baselines without a training, scored on the test part beside the answer.
         evidence: Committed page and document on the same question.
         more: What would change the advice, as sentences.
+        needs: Candidate to what it needs of the positions, for one that the data may not fit.
     """
 
     study: str
@@ -103,6 +104,7 @@ class Kind:
     references: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
+    needs: Mapping[str, str] = field(default_factory=dict)
 
 
 def _plain(*labels: str) -> tuple[Candidate, ...]:
@@ -151,6 +153,9 @@ KINDS: tuple[Kind, ...] = (
         condition=lambda request, question: places.label_of(request, "blocks" if question == "new" else "random"),
         questions={"between": "at places between known places", "new": "at new places, away from known ones"},
         references=("boosting",),
+        needs=dict.fromkeys(
+            WITH_FURTHER_AXES, "they need a further axis, such as a depth: --coordinates longitude latitude depth"
+        ),
         evidence=("results/places-quick-california.html", "docs/places.md"),
         more=(
             "The other question: a model that fills gaps between known places may read finer scales than one for new "

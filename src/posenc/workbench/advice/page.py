@@ -9,7 +9,7 @@ from pathlib import Path
 from posenc.lookup.scheme_text import find
 from posenc.measure.statistics import mean
 from posenc.workbench.advice.race import Look, Race, Score
-from posenc.workbench.advice.sentences import Scale, look_sentences, percent, rung_words
+from posenc.workbench.advice.sentences import Scale, joined_words, look_sentences, percent, rung_words
 from posenc.workbench.advice.trainer import StudyTrainer
 from posenc.workbench.advice.verdict import MARGIN, Verdict
 from posenc.workbench.report.dot_plot import dot_plot
@@ -31,6 +31,8 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
 
 MEGABYTE = 2**20
+TRAINED_BYTES = 16
+"""Bytes of a parameter with its gradient and the two moments of Adam."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class PageParts:
         references: Baseline -> seed -> score on the test part.
         remarks: Sentences on the data and their parts.
         spec: Run of the recommended candidate that is loaded.
+        budget: Time of the race, as the user wrote it.
     """
 
     trainer: StudyTrainer
@@ -64,6 +67,7 @@ class PageParts:
     references: Mapping[str, Mapping[int, float]]
     remarks: tuple[str, ...]
     spec: RunSpec
+    budget: str
 
 
 def write_advice(parts: PageParts, folder: Path) -> Path:
@@ -84,11 +88,16 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
     return write_page(
         folder / f"{name}.html",
         title=f"Which encoding for {own.name if own else 'your data'}?",
-        lead=f"Encodings were compared on {kind.noun} within a time. {_dropped(parts.race)} The last comparison is on "
-        "data that no choice has seen.",
+        lead=f"Encodings were compared on {kind.noun} within a time. {_dropped(parts.race)}"
+        + (f" The last comparison is on {_last_part(parts)}." if parts.race.verdict.means else ""),
         panels=panels,
         footer=f"{_command(parts)}. The runs are in {parts.store.root.name}; posenc results lists them.",
     )
+
+
+def _last_part(parts: PageParts) -> str:
+    """Phrase on the data of the last comparison."""
+    return "data that no choice has seen" if parts.trainer.kind.held_out else parts.scale.held_out
 
 
 def _command(parts: PageParts) -> str:
@@ -97,11 +106,13 @@ def _command(parts: PageParts) -> str:
     source = page_records.source_in_command(parts.store, record) if record else "PATH"
     words = ["posenc advise", source, *page_records.reading_flags(record)]
     words += ["--question", parts.trainer.question] if parts.trainer.question else []
-    return " ".join([*words, "--out", page_records.path_in_command(parts.store.root)])
+    return " ".join([*words, "--budget", parts.budget, "--out", page_records.path_in_command(parts.store.root)])
 
 
 def _dropped(race: Race) -> str:
     dropped = sum(len(look.dropped) for look in race.looks)
+    if not dropped:
+        return f"None of {len(race.tried)} was dropped."
     return f"{dropped} of {len(race.tried)} were shown to be worse and dropped."
 
 
@@ -120,34 +131,46 @@ def _race(parts: PageParts) -> Panel:
     values = [_value(score, scale) for seeds in by_seed for score in seeds.values()]
     low, high = min(values), max(values)
     margin = 0.05 * (high - low or 1.0)
+    joined: list[list[str]] = []
+    for number_, look in enumerate(race.looks):
+        before = {name for earlier in race.looks[:number_] for name in earlier.scores}
+        joined.append([name for name in look.scores if before and name not in before])
     figures = tuple(
         Figure(
             svg=_plot(look, number_, scale, (low - margin, high + margin)),
-            title=rung_words(look).capitalize(),
-            alt=f"Scores of {len(look.scores)} candidates on the validation part. "
+            title=f"{rung_words(look).capitalize()}{joined_words(joined[number_])}",
+            alt=f"Scores of {len(look.scores)} candidates on {scale.validation}. "
             f"Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
         )
         for number_, look in enumerate(race.looks)
     )
     rows = tuple(
         (name, rung_words(look), number(scale.metric.sign * means[name], scale.digits), _gap(look, name, scale),
-         "dropped" if name in look.dropped else "leader" if name == look.leader else "kept")
+         _decision(look, name))
         for look, means in ((look, look.means()) for look in race.looks)
         for name in sorted(look.scores, key=lambda each: -means[each])
     )  # fmt: skip
-    score = f"{scale.metric.name}, validation part"
+    score = f"{scale.metric.name}, {scale.validation.removeprefix('the ')}"
     table = Table(
-        "Scores on the validation part", ("candidate", "rung", score, "difference from the leader", "decision"), rows,
+        f"Scores on {scale.validation}", ("candidate", "rung", score, "difference from the leader", "decision"), rows,
         folded=True,
     )  # fmt: skip
     key = (
         "A circle is one seed, a tick the mean, a bar the 95% t-interval of three or more, cut at the edge. A "
         "cross after a name marks a "
         "candidate that was dropped here. It is dropped if the interval of its paired difference from the leader, at a "
-        "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign."
+        "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign. "
+        "Two candidates always stay."
     )
     sentences = Text(tuple(look_sentences(race.looks, scale)))
     return Panel("Race", (sentences, FigureGroup(figures, key, table)))
+
+
+def _decision(look: Look, name: str) -> str:
+    """Decision on a candidate after a rung."""
+    if name in look.dropped or name == look.leader:
+        return "dropped" if name in look.dropped else "leader"
+    return "kept, though worse" if name in look.worse else "kept"
 
 
 def _value(score: Score, scale: Scale) -> float:
@@ -178,6 +201,9 @@ def _gap(look: Look, name: str, scale: Scale) -> str:
 def _test(parts: PageParts) -> Panel:
     """Last comparison on the test part."""
     verdict, scale = parts.race.verdict, parts.scale
+    if not verdict.means:
+        none = Text(("The time ended before a comparison with seeds that chose nothing.",))
+        return Panel("Comparison on the test part", (Text(parts.remarks), none) if parts.remarks else (none,))
     rows = [
         (name, scale.value(value), "" if name == verdict.chosen else scale.gap(verdict.gaps[name]),
          _result(verdict, name))
@@ -204,7 +230,7 @@ def _test(parts: PageParts) -> Panel:
 def _result(verdict: Verdict, name: str) -> str:
     """Result of a candidate in the last comparison."""
     if name == verdict.chosen:
-        return "best on the validation part" if verdict.kind == "undecided" else "recommended"
+        return "best in the race" if verdict.kind == "undecided" else "recommended"
     if name in verdict.above:
         return "better"
     return "not told apart" if name in verdict.others else "worse"
@@ -220,15 +246,19 @@ def _costs(parts: PageParts) -> Panel:
             spec = parts.trainer.specs(parts.store, name, look.rung)[min(seeds)]
             stored = parts.store.read(spec.identity)
             seconds = float(stored.timing.get("training_seconds", stored.timing["seconds"]))
-            memory = parts.trainer.study.cost.memory(spec) / MEGABYTE
             size = stored.metrics.get("parameters")
+            memory = max(parts.trainer.study.cost.memory(spec), TRAINED_BYTES * (size or 0)) / MEGABYTE
             rows.append(
-                (name, "–" if size is None else f"{size:,.0f}", f"{seconds / look.rung.fraction:.1f}", f"{memory:.0f}")
-            )
-    columns = ("candidate", "parameters", "time of a whole training (s, one core)", "memory (MiB, estimated)")
+                (name, "–" if size is None else f"{size:,.0f}", f"{seconds / look.rung.fraction:.1f}",
+                 f"{look.seconds(name):.1f}", f"{memory:.0f}")
+            )  # fmt: skip
+    columns = (
+        "candidate", "parameters", "time of a whole training (s, one core)", "time of a run in the race (s)",
+        "memory (MiB, estimated)",
+    )  # fmt: skip
     note = (
-        "The time of a candidate that was dropped early is twice that of its half training. It is the training of one "
-        "seed alone. The race also counts the start of processes and the reading of data."
+        "The training is that of one seed alone; after half of a training twice its time. The time of a run in the "
+        "race is of its last rung, with the start of a process, the reading of data and all evaluations."
     )
     return Panel("Costs", (Table("Costs of the candidates", columns, tuple(rows), note),))
 
@@ -242,7 +272,7 @@ def _code(parts: PageParts) -> Panel:
     ):
         if code:
             blocks += [Text((title,)), Preformatted(code)]
-    whose = f"For {parts.scale.name(parts.race.verdict.chosen)}, the best on the validation part."
+    whose = f"For {parts.scale.name(parts.race.verdict.chosen)}, the best on {parts.scale.validation}."
     return Panel("Code", (Text((whose,)), *blocks))
 
 

@@ -170,6 +170,11 @@ class Look:
         """Candidates that were not dropped."""
         return [name for name in self.scores if name not in self.dropped]
 
+    @property
+    def worse(self) -> list[str]:
+        """Candidates that are shown to be worse than the leader, and were not dropped."""
+        return [name for name, gap in self.gaps.items() if gap.below(0) and name not in self.dropped]
+
     def seconds(self, name: str) -> float:
         """Mean duration of a run of a candidate."""
         return mean([score.seconds for score in self.scores[name].values()])
@@ -188,6 +193,7 @@ class Race:
         left: Time that was left then.
         behind: Candidates that entered late and were not shown to be worse, without time for the training of the last
             comparison.
+        waiting_seconds: Predicted time of the first rung of candidates that were not tried.
     """
 
     looks: Sequence[Look]
@@ -197,6 +203,7 @@ class Race:
     next_seconds: float = 0.0
     left: float = 0.0
     behind: tuple[str, ...] = ()
+    waiting_seconds: float = 0.0
 
     @property
     def tried(self) -> tuple[str, ...]:
@@ -254,6 +261,7 @@ def run_race(
     return Race(
         looks=looks, survivors=survivors, verdict=verdict, stopped=stopped,
         next_seconds=next_seconds, left=left, behind=tuple(late.behind),
+        waiting_seconds=late.waiting_seconds(looks[-1]),
     )  # fmt: skip
 
 
@@ -321,6 +329,12 @@ class _Late:
         more = max(verdict.seconds_more or 0.0, self._seconds(look, [look.leader] * len(self.behind), look.rung))
         others = (*verdict.others, *self.behind)
         return replace(verdict, kind="undecided", others=others, seconds_more=more)
+
+    def waiting_seconds(self, look: Look) -> float:
+        """Predicted duration of the first rung of the candidates that still wait; 0 without one."""
+        racing = look.kept()
+        names = [racing[at % len(racing)] for at in range(len(self.waiting))]  # they cost as much as the others
+        return self._seconds(look, names, self.plan.rungs[0]) if names else 0.0
 
     def _affordable(self, look: Look) -> list[str]:
         """Waiting candidates that the time allows, with what an answer needs of the others."""

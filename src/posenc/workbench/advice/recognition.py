@@ -21,7 +21,8 @@ OTHERS = "posenc run STUDY PATH compares encodings on other data"
 BOTH = {"places", "series"}
 """Studies that both take a table with coordinates and times."""
 OTHER_STUDY = {
-    "places": "It has a column of times too: --study series forecasts its values instead.",
+    "places": "It has a column of times too: --study series forecasts its values instead, if each place "
+    "has many rows over time.",
     "series": "It has columns of coordinates too: --study places predicts a column from them instead.",
 }
 """Sentence on the study that takes such a table too, by the one that is chosen."""
@@ -150,7 +151,7 @@ def fitting(trainer: StudyTrainer, store: Store) -> Fitting:
             left_out[name] = str(error)
             continue
         if settings is None:
-            left_out[name] = "these positions are of another kind"
+            left_out[name] = trainer.kind.needs.get(name, "these positions are of another kind")
             continue
         first = first or settings
         chosen.append(name)

@@ -17,6 +17,7 @@ from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import interval, join_words, number, signed_number
 
 NONE = "none"
+VALIDATION = "the validation part"
 MOST_NAMES, LEAST_LEFT = 6, 10.0
 """Names that a sentence lists; seconds that have to be left for a sentence on them."""
 
@@ -28,11 +29,13 @@ class Scale(NamedTuple):
         metric: The score.
         held_out: Phrase for the items that it was measured on, such as "held-out rows".
         controls: Control to its reason.
+        validation: Phrase for the items by which candidates are chosen.
     """
 
     metric: Metric
     held_out: str
     controls: Mapping[str, str] = MappingProxyType({})
+    validation: str = VALIDATION
 
     def name(self, candidate: str) -> str:
         """Name of a candidate in a sentence, in which "none" alone would read as no candidate."""
@@ -84,26 +87,27 @@ def recommendation(race: Race, scale: Scale, untried: Sequence[str] = (), ahead:
     if (part := race.looks[-1].rung.fraction) < 1:
         return (
             f"Nothing is recommended yet{scope}: this budget allowed {part:.0%} of the usual training, and encodings "
-            f"often overtake each other later. {chosen} is the best on the validation part so far; {_more(race)}"
+            f"often overtake each other later. {chosen} is the best on {scale.validation} so far; "
+            + _more(race, untried)
         )
     if first:
         return (
-            f"Nothing is recommended yet{scope}: {chosen} was the best on the validation part, but on "
+            f"Nothing is recommended yet{scope}: {chosen} was the best on {scale.validation}, but on "
             f"{scale.held_out} {scale.name(first[0])} is better, by {scale.gap(negated(verdict.gaps[first[0]]))}. "
-            f"{_more(race).capitalize()}"
+            f"{_more(race, untried).capitalize()}"
         )
     listed = scale.names((verdict.chosen, *verdict.others))
     if verdict.kind == "equal":
         return (
             f"Take any of {listed}{scope}: no difference in {scale.metric.name} larger than "
             f"{number(verdict.largest, scale.digits)}{scale.metric.unit} was found on {scale.held_out}. "
-            f"{chosen} was the best on the validation part."
+            f"{chosen} was the best on {scale.validation}."
         )
     largest = f"{number(verdict.largest, scale.digits)}{scale.metric.unit}"
     possible = f" (differences up to {largest} are possible)" if math.isfinite(verdict.largest) else ""
     return (
-        f"This budget cannot tell {listed} apart{possible}{scope}. {chosen} was the best on the validation part; "
-        f"{_more(race)}"
+        f"This budget cannot tell {listed} apart{possible}{scope}. {chosen} was the best on {scale.validation}; "
+        f"{_more(race, untried)}"
     )
 
 
@@ -148,20 +152,25 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
 
 
-def _more(race: Race) -> str:
+def _more(race: Race, untried: Sequence[str]) -> str:
     """Sentence on what would decide a comparison: more time, or more data."""
     more = race.verdict.seconds_more
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
-    more = max(more, race.next_seconds - race.left)
-    return f"about {format_duration(more)} more may decide it: the same command with a larger budget goes on from here."
+    more = max(more, race.next_seconds - race.left) + race.waiting_seconds
+    others = f", of which the {len(untried)} not tried take the first part" if untried else ""
+    return (
+        f"about {format_duration(more)} more may decide it{others}: the same command with a larger budget goes on from "
+        "here."
+    )
 
 
-def stop_sentence(race: Race) -> str:
+def stop_sentence(race: Race, baselines: Sequence[str] = ()) -> str:
     """Sentence on a race that ended with time left; "" for another one.
 
     Args:
         race: The race.
+        baselines: Names of the baselines that were scored in the time that was left.
 
     Returns:
         The sentence.
@@ -169,8 +178,9 @@ def stop_sentence(race: Race) -> str:
     if not race.next_seconds or race.left < LEAST_LEFT:
         return ""
     return (
-        f"The last {format_duration(race.left)} of the race were for baselines and controls, because its next "
-        f"comparison takes about {format_duration(race.next_seconds)} of the clock at the speed of this race."
+        f"The race ended with {format_duration(race.left)} left, because its next comparison takes about "
+        f"{format_duration(race.next_seconds)} of the clock at the speed of this race."
+        + (f" That time was for {join_words([*baselines])} and for controls." if baselines else "")
     )
 
 
@@ -189,7 +199,11 @@ def control_sentence(gaps: Sequence[ControlGap], chosen: str, scale: Scale) -> s
     if not phrases:
         return ""
     level = "95% intervals that hold together" if len(phrases) > 1 else "a 95% interval"
-    return f"{scale.name(chosen)} {'; it '.join(phrases)} ({scale.metric.name} on {scale.held_out}; {level})."
+    tested = [each for each in gaps if each.gap is not None and each.look is None]
+    part = f" on {scale.held_out}" if tested else ""
+    if tested and len(tested) < len(gaps):
+        part += " if nothing else is said"
+    return f"{scale.name(chosen)} {'; it '.join(phrases)} ({scale.metric.name}{part}; {level})."
 
 
 def _against(each: ControlGap, scale: Scale) -> str:
@@ -197,7 +211,7 @@ def _against(each: ControlGap, scale: Scale) -> str:
     control = f"{each.reason} ({each.name})"
     if (gap := each.gap) is None:
         return f"was not compared with {control}, because no time was left"
-    where = f" on the validation part, {rung_words(each.look)}" if each.look else ""
+    where = f" on {scale.validation}, {rung_words(each.look)}" if each.look else ""
     if gap.above(0) or gap.below(0):
         word, size = ("better", gap) if gap.above(0) else ("worse", negated(gap))
         return f"is {word} than {control} by {scale.gap(size)}{where}"
@@ -259,7 +273,7 @@ def reference_sentences(
     made = []
     for name, values in references.items():
         if (gap := gaps.get(name)) is None:
-            made.append(f"The baseline {name} has no score, because no time was left: a larger budget has it.")
+            made.append(f"The baseline {name} has no score, because no time was left for it.")
             continue
         word = "better" if gap.above(0) else "worse" if gap.below(0) else "not told apart from it"
         made.append(
@@ -288,13 +302,32 @@ def look_sentences(looks: Sequence[Look], scale: Scale) -> list[str]:
         The sentences.
     """
     made = []
+    seen: set[str] = set()
     for look in looks:
         means = look.means()
-        dropped = (
-            f"dropped: {', '.join(map(scale.name, look.dropped))}" if look.dropped else "nothing is shown to be worse"
-        )
+        joined = [name for name in look.scores if name not in seen] if seen else []
+        seen.update(look.scores)
+        dropped = f"dropped: {', '.join(map(scale.name, look.dropped))}" if look.dropped else "nothing was dropped"
+        kept = f", and {_listed([*map(scale.name, look.worse)])} stayed though worse" if look.worse else ""
         made.append(
-            f"{rung_words(look).capitalize()}: {scale.name(look.leader)} leads with {scale.metric.name} "
-            f"{scale.value(means[look.leader])} on the validation part; {dropped}."
+            f"{rung_words(look).capitalize()}{joined_words(joined)}: {scale.name(look.leader)} leads with "
+            f"{scale.metric.name} {scale.value(means[look.leader])} on {scale.validation}; {dropped}{kept}."
+        )
+    if any(look.worse for look in looks):
+        made.append(
+            "A candidate that is worse stays if it catches up, so that more training may change the order. Two "
+            "candidates always stay."
         )
     return made
+
+
+def joined_words(joined: Sequence[str]) -> str:
+    """Phrase on candidates that a look has and no look before it; "" without one.
+
+    Args:
+        joined: Their names.
+
+    Returns:
+        The phrase, such as ", with 2 further candidates".
+    """
+    return f", with {len(joined)} further candidate{'s' * (len(joined) > 1)}" if joined else ""

@@ -295,7 +295,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
             yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
         elif counts[kind]:
             one = "image-fit" if kind == "images" else "shape-fit"
-            name = f"{count_of(counts[kind], kind)} without class folders; one of them at a time"
+            name = f"{count_of(counts[kind], kind)} without class folders"
+            name += f", of which {first[kind].name} is taken" if counts[kind] > 1 else ""
             contents = "image" if kind == "images" else "mesh"
             yield Form(name, f"it has {kind}", (one,), within=first[kind], contents=contents)
     for table in labels if counts["images"] else ():

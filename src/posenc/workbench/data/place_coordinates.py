@@ -24,6 +24,8 @@ AXES: dict[Geometry, int] = {"sphere": 2, "plane": 2, "space": 3}
 OTHERS = (("x", "y", "z"), ("x", "y"), ("easting", "northing"), ("east", "north"))
 """Names of planar and spatial coordinates, in lower case, the first set that a table has."""
 MOST_LATITUDE, MOST_LONGITUDE, TURN = 90.0, 180.0, 360.0
+SWAPPED = 0.05
+"""Share of latitudes beyond the poles from which longitude and latitude look swapped; fewer are wrong lines."""
 UNITS: dict[Geometry, str] = {"sphere": "degrees", "plane": "units of the columns", "space": "units of the columns"}
 
 
@@ -185,12 +187,13 @@ def _on_sphere(
     if len(beyond):
         at, (first, second) = int(beyond[0]), names
         fault = f"{cells.at(at)}: {second} is {latitude[at]:g}, and a latitude is from -90 to 90 degrees."
-        if np.nanmax(np.abs(longitude)) <= MOST_LATITUDE:
+        if len(beyond) > SWAPPED * len(latitude) and np.nanmax(np.abs(longitude)) <= MOST_LATITUDE:
             remedy = f"name them in the other order: --coordinates {second} {first}"
             if _is(first, LONGITUDES) and _is(second, LATITUDES):  # Their names state the order.
                 remedy = f"exchange the names {first} and {second} in the header"
             raise UserFileError(f"{fault} Longitude and latitude look swapped: {remedy}.")
-        raise UserFileError(f"{fault} Correct the line, or read the columns as planar: --geometry plane")
+        several = f" {len(beyond):,} rows are beyond." if len(beyond) > 1 else ""
+        raise UserFileError(f"{fault}{several} Correct the line, or read the columns as planar: --geometry plane")
     beyond = np.flatnonzero((longitude < -MOST_LONGITUDE) | (longitude > TURN))
     if len(beyond):
         at = int(beyond[0])
@@ -206,6 +209,9 @@ def _on_sphere(
 
 def _fits_sphere(values: NDArray[np.float64]) -> bool:
     """True if the ranges of two planar coordinates are those of degrees."""
+    values = values[np.isfinite(values).all(1)]
+    if not len(values):
+        return False
     first, second = np.nanmax(np.abs(values), 0)
     fractions = np.nanmax(np.abs(values - np.round(values)), 0)
     return bool(MOST_LATITUDE / 10 < first <= MOST_LONGITUDE and second <= MOST_LATITUDE and (fractions > 0).all())

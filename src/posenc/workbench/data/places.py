@@ -157,6 +157,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         named = np.array(cells.column(special["groups"]))[rows]
         groups = np.unique(named, return_inverse=True)[1].astype(np.int64)
     coords = found.values[rows]
+    _refuse_one_place(cells, found, coords, times)
     notes += [*more, *features.notes, *shared_places(coords)]
     stated = _stated(found, target, features, options) | special
     return PlaceTable(
@@ -229,7 +230,7 @@ def is_possible_target(column: Sequence[str], name: str) -> bool:
         return False
     held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
     values = np.array([number(cell) if is_number(cell) else math.nan for cell in held])
-    counts_rows = bool((np.diff(values) == 1).all()) and values[0] in (0, 1)
+    counts_rows = bool(np.isfinite(values).all() and (np.diff(values) == 1).all()) and values[0] in (0, 1)
     return len(set(held)) > 1 and not counts_rows
 
 
@@ -280,6 +281,17 @@ def _cut_targets(name: str, values: NDArray[np.float64]) -> list[str]:
         f"{counts[-1]:,} of {len(values):,} values of {name} are {different[-1]:,.10g}, the maximum: they look cut "
         "there, and errors above it are not seen."
     ]
+
+
+def _refuse_one_place(
+    cells: Cells, found: Coordinates, coords: NDArray[np.float64], times: NDArray[np.float64]
+) -> None:
+    if not (np.ptp(coords, 0).any() or len(times) or found.further_names):
+        at = ", ".join(f"{name} {value:g}" for name, value in zip(found.names, coords[0], strict=True))
+        raise UserFileError(
+            f"{cells.path}: all rows are at one place, {at}, so no encoding tells them apart. Name other columns: "
+            "--coordinates A B"
+        )
 
 
 def shared_places(coords: NDArray[np.float64]) -> list[str]:

@@ -145,7 +145,11 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
             unusable += [f"{label}: {reason}"] if reason else []
     notes += [*code_sentences(values), *_row_notes(cells, disorder, doubled), *_left_out(unusable)]
     if not made:
-        raise UserFileError(f"{cells.path} has no series to forecast. {_left_out(unusable)[0]} Give other readings.")
+        several = f"each of {len(unusable):,} series" if len(unusable) > 1 else "its series"
+        raise UserFileError(
+            f"{cells.path} has no series to forecast, because {several} is unusable, such as {unusable[0]}. A series "
+            "has many rows at different times; --id COLUMN names the column that tells series apart"
+        )
     if missing := sum(int((~np.isfinite(each.values)).sum()) for each in made):
         notes.append(f"Missing values stay missing, and are neither read nor scored: {missing:,}.")
     stated = {"time": columns.time, "id": columns.series, "target": ",".join(columns.targets), "unit": options.unit}
