@@ -39,6 +39,8 @@ STATE, STATE_VERSION = "posenc", 1
 """Key of posenc's entry in the metadata of a state_dict, and the version of its format."""
 
 Args = ParamSpec("Args")
+SHOWN = 60
+"""Most signs of an argument in the text of a scheme."""
 MAPPED = {"transform": (3, ("q", "k", "v", "o")), "rerotate": (4, ("k", "v"))}
 """Methods that map vectors at a site: the place of ``site`` among their arguments, and its values."""
 SITE_WORDS = {"q": "queries", "k": "keys"}
@@ -134,6 +136,17 @@ def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
     scheme = nn.Module.__new__(cls)
     vars(scheme)["_arguments"] = (positional, named)  # a module takes no attribute before its constructor
     return scheme
+
+
+def _short(value: Any) -> str:
+    """An argument in a few signs; "" for schemes."""
+    several = isinstance(value, list | tuple)
+    if isinstance(value, nn.Module) or (several and any(isinstance(each, nn.Module) for each in value)):
+        return ""
+    if isinstance(value, Tensor):
+        return f"tensor of {tuple(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{type(value).__name__} of {len(value)}" if several else "..."
 
 
 def _checking_types(init: Callable[Args, None]) -> Callable[Args, None]:
@@ -239,6 +252,14 @@ class Scheme(nn.Module, abc.ABC):
         checked["__init__"] = _checking_types
         for name in checked.keys() & vars(cls).keys():
             setattr(cls, name, checked[name](vars(cls)[name]))
+
+    @override
+    def extra_repr(self) -> str:
+        """Arguments of the constructor but for schemes, which are printed as parts."""
+        positional, named = self._arguments
+        words = [_short(value) for value in positional]
+        words += [f"{name}={short}" if (short := _short(value)) else "" for name, value in named.items()]
+        return ", ".join(filter(None, words))
 
     @override
     def register_parameter(self, name: str, param: nn.Parameter | None) -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from posenc.adapt import llama, vision_transformer
+from posenc.adapt import learned_table, llama, vision_transformer
 from posenc.frequencies import yarn
 from posenc.positions import Positions, grid
 from posenc.schemes.rope import RoPE
@@ -280,6 +280,36 @@ def test_a_vit_of_timm_gets_another_image_size(timm, options):
         assert (first.shape, ours(picture).shape, ours.pos_embed.shape) == ((1, 5), (2, 5), found.shape)
 
 
+@torch.no_grad()
+def test_positions_that_were_given_stay_with_a_vit_of_timm(timm):
+    """Another image size took the grid in their place, and a state of other positions was loaded."""
+
+    def made(pos=None):
+        torch.manual_seed(0)
+        model = timm.models.VisionTransformer(img_size=32, patch_size=8, embed_dim=24, depth=1, num_heads=2).eval()
+        return vision_transformer(model, Sinusoid(24, axes=2), pos=pos)
+
+    near = grid(4, 4).coords * 0.25
+    model, picture = made(near), torch.randn(2, 3, 32, 32)
+    assert not torch.allclose(model(picture), made()(picture), atol=1e-3)
+    with pytest.raises(
+        ValueError, match=r"needs them too: vision_transformer\(model, image=48, pos=\.\.\) with 36 pos"
+    ):
+        vision_transformer(model, image=48)
+    again = made(near * 2)
+    again.load_state_dict(model.state_dict())
+    assert torch.equal(again(picture), model(picture))
+    with pytest.raises(RuntimeError, match="coords"):
+        made().load_state_dict(model.state_dict())
+    vision_transformer(model, image=48, pos=grid(6, 6).coords * 0.25)
+    assert model(torch.randn(1, 3, 48, 48)).shape == (1, 1000)
+    with pytest.raises(
+        ValueError, match=r"Sinusoid makes the position table of this model\. Call posenc\.adapt\.vision"
+    ):
+        model.set_input_size(img_size=64)
+    assert model(torch.randn(1, 3, 48, 48)).shape == (1, 1000)
+
+
 def test_image_sizes_that_a_vit_cannot_have(timm):
     model = timm.models.VisionTransformer(img_size=32, patch_size=16, embed_dim=24, depth=1, num_heads=2)
     for image, sentence in ((40, r"patches of 16 x 16 pixels; got image=40\. Take image=32"), (0, "Take image=16")):
@@ -287,4 +317,10 @@ def test_image_sizes_that_a_vit_cannot_have(timm):
             vision_transformer(model, image=image)
     with pytest.raises(ValueError, match="a scheme, an image size or both"):
         vision_transformer(model)
+    for image in ((32,), (32, 32, 32)):
+        with pytest.raises(ValueError, match=r"a number of pixels or \(height, width\)"):
+            vision_transformer(model, image=image)
+    with pytest.raises(ValueError, match="`pos` are the positions that a scheme reads"):
+        vision_transformer(model, image=64, pos=grid(4, 4))
+    assert torch.equal(learned_table(model).table, model.pos_embed[0, 1:])
     assert model(torch.randn(1, 3, 32, 32)).shape == (1, 1000)

@@ -112,8 +112,18 @@ def test_positions_are_rows_and_columns_of_patches(tmp_path):
     rows, columns = map(torch.tensor, scheme.theta)
     torch.testing.assert_close(cos[7, :8], torch.cat([1 * rows, 2 * columns]).cos())
     assert not torch.allclose(hidden(model), before, atol=1e-3)
-    with pytest.raises(ValueError, match=r"config\.json cannot hold the AxialRoPE"):
+    with pytest.raises(ValueError, match=r"replace_grid_rotation\(model, AxialRoPE\(\.\.\), span=None\) and then"):
         model.save_pretrained(tmp_path)
+    other = replace_grid_rotation(made(), scheme, span=3.0)
+    with pytest.raises(
+        ValueError, match=r"saved with span=None, and this model rotates with span=3\.0\. Call replace_gr"
+    ):
+        other.load_state_dict(model.state_dict())
+    with pytest.raises(RuntimeError, match="span_text"):
+        replace_grid_rotation(made(), scheme).load_state_dict(model.state_dict())
+    again = replace_grid_rotation(made(), scheme, span=None)
+    again.bfloat16().load_state_dict(model.state_dict())
+    assert repr(grid_rotation(made())) == "AxialRoPE(16, base=100.0, pairing='half')"
 
 
 def test_in_training_coordinates_are_scaled_at_random_as_before():
@@ -236,6 +246,16 @@ def test_positions_of_timms_patches(timm):
     )
     pos = replace_grid_rotation(model, scheme, span=2.0).rope.positions.of((4, 4))
     assert torch.equal(pos.coords, grid(4, 4, span=2.0).coords)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["eva02_tiny_patch14_224", "vit_small_patch16_dinov3"])
+def test_a_model_of_timm_in_half_precision(timm, name):
+    model = of_timm(timm, name).bfloat16()
+    picture = torch.randn(1, 3, 64, 64).bfloat16()
+    before = model.forward_features(picture)
+    replace_grid_rotation(model, grid_rotation(model))
+    torch.testing.assert_close(model.forward_features(picture), before, atol=0.1, rtol=0.02)
 
 
 @pytest.mark.parametrize("name", ["eva02_tiny_patch14_224", "vit_small_patch16_dinov3"])

@@ -187,7 +187,11 @@ def test_a_model_within_a_module_of_its_user(tmp_path):
     ("kind", "change", "sentence"),
     [
         ("ViT", lambda m: vision_transformer(m, image=40 + 4), r"patches of 8 x 8 pixels; got image=\(44, 44\)\. Take"),
-        ("ViT", lambda m: vision_transformer(m, image=(8, 8, 8)), r"a multiple of the model's patches of 8 x 8"),
+        (
+            "ViT",
+            lambda m: vision_transformer(m, image=(8, 8, 8)),
+            r"a number of pixels or .height, width.*got .8, 8, 8",
+        ),
         ("ViT", lambda m: vision_transformer(m, image="large"), r"number of pixels or \(height, width\)"),
         ("ViT", lambda m: vision_transformer(m), r"takes a scheme, an image size or both"),
         ("ViT", lambda m: vision_transformer(m, RoPE(8)), r"added to its tokens .* RoPE acts at k, q too"),

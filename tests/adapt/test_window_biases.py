@@ -239,3 +239,19 @@ def test_models_without_windows():
         window_biases(nn.Linear(2, 2))
     with pytest.raises(ValueError, match=r"takes a model that is built or loaded"):
         window_biases("swin")
+
+
+def test_beit_with_a_table_of_absolute_positions_too():
+    """Each of the two functions named the other one."""
+    model = made("Beit", use_absolute_position_embeddings=True)
+    with torch.no_grad():
+        wanted = model(torch.zeros(1, 3, 48, 48), interpolate_pos_encoding=True)[0]
+        ours = resize_windows(model, image=48)
+        torch.testing.assert_close(ours(torch.zeros(1, 3, 48, 48))[0], wanted, atol=1e-5, rtol=0)
+    assert ours.embeddings.position_embeddings.shape == (1, 37, 32)
+
+
+@pytest.mark.parametrize(("given", "got"), [(SwinBias, "got the class SwinBias"), (None, "got None"), ("x", "got 'x'")])
+def test_schemes_that_are_none_are_refused(given, got):
+    with pytest.raises(ValueError, match=rf"takes schemes, as lambda layer: SwinBias\(4, window=\(7, 7\)\); {got}"):
+        replace_window_biases(made("Swin"), given)

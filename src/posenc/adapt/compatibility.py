@@ -42,7 +42,13 @@ def refuse_no_values(model: nn.Module, caller: str) -> None:
         )
 
 
-def refuse_sites(scheme: Scheme, can: set[str], what: str, remedy: str = "Choose another scheme: posenc list") -> None:
+def refuse_sites(
+    scheme: Scheme,
+    can: set[str],
+    what: str,
+    remedy: str = "Choose another scheme: posenc list",
+    example: str = "NoPE() or RoPE(64)",
+) -> None:
     """Raise ValueError if a scheme acts at a site that a third-party model does not support.
 
     Args:
@@ -50,13 +56,14 @@ def refuse_sites(scheme: Scheme, can: set[str], what: str, remedy: str = "Choose
         can: Sites that the model supports.
         what: First clause of the error, which describes how the model uses positions.
         remedy: Last sentence of the error, without its full stop.
+        example: A scheme that the function takes, for the error of another object.
 
     Raises:
         ValueError: If the scheme acts at another site, or is none.
     """
     if not isinstance(scheme, Scheme):
         got = f"the class {scheme.__name__}" if isinstance(scheme, type) else repr(scheme)
-        raise ValueError(f"{what}, and takes a scheme such as NoPE() or RoPE(64); got {got}.")
+        raise ValueError(f"{what}, and takes a scheme such as {example}; got {got}.")
     beyond = sorted(set(scheme.claims.sites) - can)
     if beyond:
         raise ValueError(

@@ -20,7 +20,7 @@ from typing_extensions import override
 from posenc.adapt.compatibility import STRANGE
 from posenc.adapt.image_tables import sides_of
 from posenc.adapt.rotary_embedding import own_application
-from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, refuse_other_rotation
+from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, keep_span, refuse_other_rotation
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
@@ -77,13 +77,15 @@ def replace_dinov3(model: nn.Module, place: Any, scheme: Scheme, span: float | N
     own = dinov3_rotary(model, place)
     refuse_other_rotation(scheme, own.layout, lambda shape: grid(*shape, span=span))
     rotary = GridRotary(scheme, own.layout, own.patch, span, own.augment)
+    if span != SPAN:
+        keep_span(rotary, span)
     rotary.to(next(place.parameters()).device).train(place.training)
     base = _base(scheme, own.layout.head_dim) if span == SPAN else None
     for module in model.modules():
         if hasattr(type(module), "save_pretrained") and any(place is each for each in module.modules()):
             vars(module).pop("save_pretrained", None)
             if base is None:
-                vars(module)["save_pretrained"] = partial(_refuse_saving, type(scheme).__name__)
+                vars(module)["save_pretrained"] = partial(_refuse_saving, type(scheme).__name__, span)
     if base is not None:
         place.config.rope_theta = base
     place.rope_embeddings = rotary
@@ -165,8 +167,9 @@ def _base(scheme: Scheme, head_dim: int) -> float | None:
     return base if same and all(math.isclose(a, b, rel_tol=1e-6) for a, b in pairs) else None
 
 
-def _refuse_saving(name: str, *_: object, **__: object) -> NoReturn:
+def _refuse_saving(name: str, span: float | None, *_: object, **__: object) -> NoReturn:
+    stated = "" if span == SPAN else f", span={span}"
     raise ValueError(
         f"config.json cannot hold the {name} of this model. Save model.state_dict(); to load it, build the model, call "
-        f"posenc.adapt.replace_grid_rotation(model, {name}(..)) and then model.load_state_dict(..)."
+        f"posenc.adapt.replace_grid_rotation(model, {name}(..){stated}) and then model.load_state_dict(..)."
     )

@@ -41,7 +41,7 @@ class AddNodeEncoding:
     """
 
     def __init__(self, scheme: Scheme, *, name: str = "pe", coordinates: bool = False) -> None:
-        refuse_sites(scheme, {"embed"}, "this transform writes rows of nodes")
+        refuse_sites(scheme, {"embed"}, "this transform writes rows of nodes", example="RWSE(64, axes=16)")
         if scheme.graph_view is None:
             raise ValueError(
                 f"{type(scheme).__name__} reads no view of graphs. Schemes that do are RWSE, SignNet and others of "

@@ -83,7 +83,7 @@ def replace_grid_rotation(model: Model, scheme: Scheme, *, span: float | Literal
         Linear has no part called `rope_embeddings` or `rope` that rotates by the positions of patches.
     """
     place = _place(model, "replace_grid_rotation")
-    refuse_sites(scheme, {"q", "k"}, "a vision model with a rotary embedding rotates q and k")
+    refuse_sites(scheme, {"q", "k"}, "a vision model with a rotary embedding rotates q and k", example="AxialRoPE(64)")
     if isinstance(span, str) and span != "own":
         raise ValueError(f'`span` is "own", a number or None; got {span!r}.')
     if is_timm(place):

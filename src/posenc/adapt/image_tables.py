@@ -117,6 +117,21 @@ def image_tables(model: nn.Module) -> list[ImageTable]:
     return found
 
 
+def timm_table(model: Any) -> tuple[Tensor, int] | None:
+    """The position table of a ViT of timm, and its number of rows for tokens before the patches.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        The table ``(1, rows, width)`` and the number; None for another model.
+    """
+    table = getattr(model, "pos_embed", None)
+    if not isinstance(table, Tensor) or getattr(model, "patch_embed", None) is None:
+        return None
+    return table, 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
+
+
 def refuse_stages(tables: Sequence[ImageTable], model: nn.Module) -> None:
     """Raise ValueError for a model with several tables, where only one is read or replaced.
 
@@ -203,7 +218,7 @@ def new_images(tables: Sequence[ImageTable], image: Sequence[int]) -> list[tuple
         ValueError: If a side is no multiple of the strides.
     """
     steps = [math.prod(int(table.conv.stride[axis]) for table in tables) for axis in (0, 1)]
-    if len(image) != 2 or any(side < step or side % step for side, step in zip(image, steps, strict=True)):
+    if any(side < step or side % step for side, step in zip(image, steps, strict=True)):
         raise ValueError(
             f"an image is a multiple of the model's patches of {steps[0]} x {steps[1]} pixels; got "
             f"image={tuple(image)}. Take image={max(round(image[0] / steps[0]), 1) * steps[0]}, for example."

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
-from posenc.adapt.image_tables import image_tables, refuse_other_kinds, refuse_stages
+from posenc.adapt.image_tables import image_tables, refuse_other_kinds, refuse_stages, timm_table
 from posenc.kernels.resampling import resample
 from posenc.positions import sequence
 from posenc.scheme import Scheme
@@ -39,7 +39,7 @@ class _Table(NamedTuple):
 
 
 def learned_table(model: nn.Module) -> Learned:
-    """Read the learned position table of a transformers model.
+    """Read the learned position table of a model of transformers, or of a ViT of timm.
 
     Args:
         model: A model with one position table, such as GPT-2, BERT, RoBERTa, OPT or ViT; or the part of a larger model
@@ -62,8 +62,10 @@ def learned_table(model: nn.Module) -> Learned:
     """
     refuse_no_model(model, "learned_table")
     refuse_no_values(model, "learned_table")
-    images = image_tables(model)
-    if images and not _texts(model):
+    images = [] if (of_timm := timm_table(model)) else image_tables(model)
+    if of_timm:
+        rows = of_timm[0].detach()[0, of_timm[1] :]
+    elif images and not _texts(model):
         refuse_stages(images, model)
         refuse_other_kinds(images, model)
         rows = images[0].rows[images[0].prefix :]
@@ -142,7 +144,9 @@ def replace_table(model: Model, scheme: Scheme, *, length: int | None = None) ->
         Embedding(256, 8)
     """
     table = _find(model, "replace_table")
-    refuse_sites(scheme, {"embed"}, f"{type(model).__name__} adds a position table to its tokens")
+    refuse_sites(
+        scheme, {"embed"}, f"{type(model).__name__} adds a position table to its tokens", example="Sinusoid(768)"
+    )
     limit = scheme.claims.range
     if length is None:
         length = len(table.rows) if limit is None else 1 + int(torch.as_tensor(limit).max())

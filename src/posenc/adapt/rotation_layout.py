@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from posenc.kernels.rotary import Pairing, channels
 from posenc.positions import Positions
@@ -14,6 +15,8 @@ from posenc.scheme import Scheme
 
 NEAR = 1e-4
 """Allowed difference between cosines and sines of a model, in float32, and those of a scheme."""
+SPAN_BYTES = 24
+"""Length of the text of a span in a state."""
 SHAPES = ((3, 5), (4, 4))
 """Grids of patches on which a model's rotation is measured."""
 
@@ -56,6 +59,27 @@ class RotationLayout(NamedTuple):
     def _pairs(self, device: torch.device) -> tuple[Tensor, Tensor]:
         first, second = channels(self.pairing, self.head_dim).to(device).unbind(-1)
         return first, second
+
+
+def keep_span(module: nn.Module, span: float | None) -> None:
+    """Make positions that differ from the model's own a part of the state, so that other ones do not load it.
+
+    Args:
+        module: The module that rotates.
+        span: Half the extent of the positions, or None for rows and columns.
+    """
+    text = f"{span}".encode().ljust(SPAN_BYTES)
+    module.register_buffer("span_text", torch.tensor([*text], dtype=torch.uint8))  # no cast of a model changes a text
+    module.register_load_state_dict_post_hook(partial(_refuse_other_span, span))
+
+
+def _refuse_other_span(span: float | None, module: nn.Module, _: object) -> None:
+    loaded = bytes(module.get_buffer("span_text").tolist()).decode().strip()
+    if loaded != f"{span}":
+        raise ValueError(
+            f"these weights were saved with span={loaded}, and this model rotates with span={span}. Call "
+            f"replace_grid_rotation(model, scheme, span={loaded}) before load_state_dict."
+        )
 
 
 def refuse_other_rotation(

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import STRANGE
-from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, refuse_other_rotation
+from posenc.adapt.rotation_layout import NEAR, SHAPES, RotationLayout, keep_span, refuse_other_rotation
 from posenc.positions import Positions, grid
 from posenc.scheme import Scheme
 from posenc.schemes.axial_rope import AxialRoPE
@@ -101,9 +101,11 @@ def replace_timm(place: Any, scheme: Scheme, positions: PatchPositions | None) -
         ValueError: As for ``replace_grid_rotation``.
     """
     own = timm_rotary(place)
-    positions = own.positions if positions is None else positions
+    given, positions = positions, own.positions if positions is None else positions
     refuse_other_rotation(scheme, own.layout, positions.of)
     rotary = TimmRotary(scheme, own.layout, positions, own.layers)
+    if given is not None:
+        keep_span(rotary, given.span)
     place.rope = rotary.to(next(place.parameters()).device).train(place.training)
     place.rope_mixed = scheme.claims.per_head  # then the model takes one table for each block
 
@@ -145,7 +147,8 @@ def timm_rotary(place: Any) -> TimmRotary:
         fresh = copy.deepcopy(own).cpu().eval()
         for shape in SHAPES:
             theirs, ours = _sines(fresh, shape), rotary.get_embed(shape)
-            same &= theirs.shape == ours.shape and torch.allclose(theirs.float(), ours, atol=NEAR)
+            allowed = max(NEAR, torch.finfo(theirs.dtype).eps)  # a cast model rounds those that it keeps
+            same &= theirs.shape == ours.shape and torch.allclose(theirs.float(), ours, atol=allowed)
     except STRANGE as error:
         raise ValueError(f"the {kind} of this {type(place).__name__} is not of a known kind ({error}).") from error
     if not same:

@@ -7,7 +7,8 @@ as a table of the model, so that ``from_pretrained`` needs no posenc.
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -23,10 +24,11 @@ from posenc.adapt.image_tables import (
     refuse_other_kinds,
     refuse_stages,
     resized_rows,
+    timm_table,
     write_tables,
 )
 from posenc.kernels.resampling import resample
-from posenc.positions import Positions, grid, sequence
+from posenc.positions import Positions, as_positions, grid, sequence
 from posenc.scheme import Scheme
 from posenc.whole_numbers import are_whole
 
@@ -40,15 +42,30 @@ OWN_VIT = (
 
 
 class Rows(nn.Module):
-    """Embedding rows ``(1, N, dim)`` of a scheme at fixed positions, computed at every access to the model's table."""
+    """Embedding rows ``(1, N, dim)`` of a scheme at fixed positions, computed at every access to the model's table.
 
-    def __init__(self, scheme: Scheme, pos: Positions) -> None:
+    Args:
+        scheme: The scheme.
+        pos: The positions.
+        given: True if they are no grid, but were given. Then their coordinates are part of the state.
+    """
+
+    coords: Tensor | None
+
+    def __init__(self, scheme: Scheme, pos: Positions, *, given: bool) -> None:
         super().__init__()
-        self.scheme, self.pos = scheme, pos
+        self.scheme = scheme
+        self.place(pos, given=given)
+
+    def place(self, pos: Positions, *, given: bool) -> None:
+        """Take other positions; arguments as above."""
+        self.pos, self.given = pos, given
+        self.register_buffer("coords", pos.coords if given else None)
 
     def forward(self, table: Tensor) -> Tensor:
         """The rows, in the dtype and on the device of ``table``."""
-        return self.scheme.embed(self.scheme.prepare(self.pos.to(table.device)))[None].to(table.dtype)
+        pos = self.pos if self.coords is None else Positions(self.coords, self.pos.placed, self.pos.lattice)
+        return self.scheme.embed(self.scheme.prepare(pos.to(table.device)))[None].to(table.dtype)
 
 
 def vision_transformer(
@@ -56,7 +73,7 @@ def vision_transformer(
     scheme: Scheme | None = None,
     *,
     image: int | tuple[int, int] | None = None,
-    pos: Positions | None = None,
+    pos: Positions | Tensor | None = None,
 ) -> Model:
     """Give a vision transformer of timm or transformers another image size, or rows of a scheme for its position table.
 
@@ -76,8 +93,8 @@ def vision_transformer(
         scheme: A scheme that acts at "embed" alone, with rows of the model's width. Default: the model's own table.
         image: Height and width of the images in pixels, multiples of the patch; one number for squares. Default: the
             model's image size.
-        pos: Positions of the patches in row-major order. Default: the model's grid ``(row, column)``, or patch numbers
-            for a scheme on one axis.
+        pos: Positions of the patches in row-major order, or their coordinates ``(N, P)``. Default: the model's grid
+            ``(row, column)``, or patch numbers for a scheme on one axis.
 
     Returns:
         The same model.
@@ -99,10 +116,9 @@ def vision_transformer(
         torch.Size([1, 7, 16])
     """
     refuse_no_model(model, "vision_transformer")
-    table, patches = getattr(model, "pos_embed", None), getattr(model, "patch_embed", None)
-    of_timm = isinstance(table, Tensor) and patches is not None
-    tables = [] if of_timm else image_tables(model)
-    if not of_timm and not tables:
+    found = timm_table(model)
+    tables = [] if found else image_tables(model)
+    if found is None and not tables:
         raise ValueError(
             f"{type(model).__name__} has no position table of images: neither `pos_embed` and `patch_embed` as models "
             "of timm, nor `position_embeddings` beside a convolution of patches as models of transformers. Windows of "
@@ -113,11 +129,15 @@ def vision_transformer(
             "vision_transformer takes a scheme, an image size or both: vision_transformer(model, image=384)."
         )
     if scheme is not None:
-        refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens", OWN_VIT.format(type(scheme).__name__))
-    if tables:
+        remedy = OWN_VIT.format(type(scheme).__name__)
+        refuse_sites(scheme, {"embed"}, "a ViT's table is added to its tokens", remedy, "Sinusoid(384, axes=2)")
+    elif pos is not None and (tables or _rows_of(model) is None):
+        raise ValueError("`pos` are the positions that a scheme reads, and none is given. Leave pos out.")
+    pos = None if pos is None else as_positions(pos)
+    if found is None:
         _change_tables(model, tables, scheme, image, pos)
     else:
-        _change_timm(model, scheme, image, pos)
+        _change_timm(model, found, scheme, image, pos)
     return model
 
 
@@ -163,13 +183,18 @@ def _scheme_rows(table: ImageTable, scheme: Scheme, grid_size: tuple[int, int], 
     return scheme.embed(scheme.prepare(_after_tokens(pos, 0).to(own))).detach().to(like.device, like.dtype)
 
 
-def _change_timm(model: Any, scheme: Scheme | None, image: int | tuple[int, int] | None, pos: Positions | None) -> None:
+def _change_timm(
+    model: Any,
+    found: tuple[Tensor, int],
+    scheme: Scheme | None,
+    image: int | tuple[int, int] | None,
+    pos: Positions | None,
+) -> None:
     """Resample or replace the table of a ViT of timm."""
-    table, patches = model.pos_embed, model.patch_embed
+    (table, prefix), patches = found, model.patch_embed
     if getattr(model, "dynamic_img_size", False):
         raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
     size = None if image is None else _sides(image)
-    prefix = 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
     shape = tuple(int(side) for side in patches.grid_size)
     to = shape if image is None else _grid_of(model, image)
     rows = _rows_of(model)
@@ -177,7 +202,13 @@ def _change_timm(model: Any, scheme: Scheme | None, image: int | tuple[int, int]
     if scheme is None:
         _resample(model, prefix, shape, size)
         return
+    given = pos is not None
     if pos is None:
+        if rows is not None and rows.scheme is scheme and rows.given:
+            raise ValueError(
+                "the positions of this scheme were given, so the new grid needs them too: vision_transformer(model, "
+                f"image={image!r}, pos=..) with {math.prod(to)} positions."
+            )
         pos = sequence(math.prod(to)) if scheme.claims.axes == 1 else grid(*to)
     count = table.shape[-2] - prefix - math.prod(shape) + math.prod(to)
     if count != pos.count or table.shape[-1] != scheme.out_dim:
@@ -190,14 +221,23 @@ def _change_timm(model: Any, scheme: Scheme | None, image: int | tuple[int, int]
     if image is not None:
         _set_image(model, size)
     if rows is not None and rows.scheme is scheme:
-        rows.pos = pos
+        rows.place(pos.to(table.device), given=given)
         return
     if rows is not None:
         parametrize.remove_parametrizations(model, "pos_embed", leave_parametrized=False)
     del model.pos_embed
     model.register_buffer("pos_embed", table.detach().new_empty(0))
-    rows = Rows(scheme.to(table.device), pos).train(model.training)
+    rows = Rows(scheme.to(table.device), pos.to(table.device), given=given).train(model.training)
     parametrize.register_parametrization(model, "pos_embed", rows, unsafe=True)
+    if hasattr(type(model), "set_input_size"):  # it would make a parameter of the rows
+        vars(model)["set_input_size"] = partial(_refuse_input_size, type(scheme).__name__)
+
+
+def _refuse_input_size(name: str, *_: object, **__: object) -> NoReturn:
+    raise ValueError(
+        f"{name} makes the position table of this model. Call posenc.adapt.vision_transformer(model, image=..), which "
+        "makes its rows for the new grid."
+    )
 
 
 def _rows_of(model: nn.Module) -> Rows | None:
@@ -219,7 +259,7 @@ def _grid_of(model: Any, image: int | tuple[int, int]) -> tuple[int, int]:
             "timm 1.0 and later have it."
         )
     patch = (patch, patch) if isinstance(patch, int) else tuple(patch)
-    if len(sides) != 2 or any(side < size or side % size for side, size in zip(sides, patch, strict=True)):
+    if any(side < size or side % size for side, size in zip(sides, patch, strict=True)):
         raise ValueError(
             f"an image is a multiple of the model's patches of {patch[0]} x {patch[1]} pixels; got image={image!r}. "
             f"Take image={max(round(sides[0] / patch[0]), 1) * patch[0]}, for example."
@@ -230,7 +270,7 @@ def _grid_of(model: Any, image: int | tuple[int, int]) -> tuple[int, int]:
 def _sides(image: Any) -> tuple[int, ...]:
     """Height and width of an image size."""
     sides = tuple(image) if isinstance(image, tuple | list) else (image, image)
-    if not are_whole(*sides, least=0):
+    if not are_whole(*sides, least=0) or len(sides) != 2:
         raise ValueError(f"`image` is a number of pixels or (height, width), positive whole numbers; got {image!r}.")
     return tuple(map(int, sides))
 

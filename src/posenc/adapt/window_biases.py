@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
-from posenc.adapt.image_tables import sides_of
+from posenc.adapt.image_tables import image_tables, own_kernel, resized_rows, sides_of
 from posenc.positions import grid
 from posenc.scheme import Scheme
 from posenc.schemes.log_cpb import LogCPB
@@ -25,6 +25,7 @@ from posenc.whole_numbers import are_whole
 
 Model = TypeVar("Model", bound=nn.Module)
 TABLE = "relative_position_bias_table"
+BIAS = "SwinBias(4, window=(7, 7))"
 NETWORKS = ("continuous_position_bias_mlp", "cpb_mlp")
 STATED = (
     "window_size", "window_area", "shift_size", "input_resolution", "pretrained_window_size", "grid_size", "patch_grid",
@@ -55,7 +56,7 @@ def window_biases(model: nn.Module) -> list[SwinBias | LogCPB]:
     """Read the relative position biases of a model with windows.
 
     Args:
-        model: A Swin, Swin V2, Donut or BEiT model of transformers, or a Swin or Swin V2 of timm.
+        model: A Swin, Swin V2, Donut or BEiT model of transformers, or a Swin, Swin V2 or BEiT of timm.
 
     Returns:
         A scheme for each attention in the order of the layers, with copies of the weights: ``SwinBias`` for a table of
@@ -85,8 +86,9 @@ def resize_windows(model: Model, window: int | None = None, *, image: int | tupl
 
     Tables of Swin are interpolated by the cubic kernel without antialiasing, as by its authors. The MLP of Swin V2
     computes biases for the new offsets and keeps the scale of the window that it was trained with. The window of BEiT
-    is the image; its tables are interpolated by the linear kernel, as the model does itself. The configuration follows,
-    so ``save_pretrained`` and ``from_pretrained`` give the same model without posenc.
+    is the image. Its tables are interpolated by the linear kernel, as the model does itself, and its table of absolute
+    positions by the model's own kernel. The configuration follows, so ``save_pretrained`` and ``from_pretrained`` give
+    the same model without posenc.
 
     Args:
         model: The model.
@@ -122,6 +124,7 @@ def resize_windows(model: Model, window: int | None = None, *, image: int | tupl
             rows = _read_table(bias).resized(bias.window, to, method=method).table.detach().flip(0)
             tables[f"{bias.path}.{TABLE}"] = torch.cat([rows, bias.table[_offsets(bias.window) :]])
     _refuse_small_stages(model, fresh)
+    tables |= _absolute_tables(model, found, fresh)
     ours = dict(model.named_parameters())
     for name, parameter in built.named_parameters():
         if name in ours and parameter.shape != tables.get(name, ours[name]).shape:
@@ -134,10 +137,10 @@ def resize_windows(model: Model, window: int | None = None, *, image: int | tupl
         if hasattr(config, name):
             setattr(model.config, name, getattr(config, name))
     _copy_sizes(model, fresh)
-    for bias in found:
-        if (rows := tables.get(f"{bias.path}.{TABLE}")) is not None:
-            trained = getattr(bias.module, TABLE).requires_grad
-            setattr(bias.module, TABLE, nn.Parameter(rows, requires_grad=trained))
+    for name, rows in tables.items():
+        path, _, last = name.rpartition(".")
+        trained = ours[name].requires_grad
+        setattr(model.get_submodule(path), last, nn.Parameter(rows, requires_grad=trained))
     return model
 
 
@@ -173,6 +176,9 @@ def replace_window_biases(model: Model, schemes: Sequence[Scheme] | Callable[[in
         True
     """
     found = _find(model, "replace_window_biases")
+    if schemes is None or isinstance(schemes, type | str):
+        got = f"the class {schemes.__name__}" if isinstance(schemes, type) else repr(schemes)
+        raise ValueError(f"replace_window_biases takes schemes, as lambda layer: {BIAS}; got {got}.")
     if isinstance(schemes, Scheme):
         raise ValueError(
             f"{type(model).__name__} has a bias in each of {len(found)} attentions: pass a list with one for each, "
@@ -182,7 +188,7 @@ def replace_window_biases(model: Model, schemes: Sequence[Scheme] | Callable[[in
     if len(given) != len(found):
         raise ValueError(f"{type(model).__name__} has {len(found)} attentions with windows; got {len(given)} schemes.")
     for scheme in given:
-        refuse_sites(scheme, {"bias"}, f"{type(model).__name__} adds a bias to the logits of its windows")
+        refuse_sites(scheme, {"bias"}, f"{type(model).__name__} adds a bias to the logits of its windows", example=BIAS)
     tables = [_table(bias, scheme) for bias, scheme in zip(found, given, strict=True)]
     with torch.no_grad():
         for bias, scheme, table in zip(found, given, tables, strict=True):
@@ -315,6 +321,22 @@ def _sized_config(
     if hasattr(config, "pretrained_window_sizes"):
         config.pretrained_window_sizes = _trained_windows(found)
     return config
+
+
+def _absolute_tables(
+    model: nn.Module, found: Sequence[_WindowBias], fresh: Mapping[str, nn.Module]
+) -> dict[str, Tensor]:
+    """Tables of absolute positions beside windows that are the image, by name, for the new image."""
+    bias = found[0]
+    to = sides_of(getattr(fresh[bias.path], "window_size", 0))
+    if bias.network is not None or not bias.beyond or to == bias.window:
+        return {}
+    made = {}
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    for table in image_tables(model):
+        rows = resized_rows(table.rows, table.prefix, table.grid, to, own_kernel(table))
+        made[names[id(table.weight)]] = rows.view(*table.weight.shape[:-2], *rows.shape)
+    return made
 
 
 def _trained_windows(found: Sequence[_WindowBias]) -> list[int]:

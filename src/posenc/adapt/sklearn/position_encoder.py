@@ -276,7 +276,7 @@ class PositionEncoder(TransformerMixin, _NestedOptions):
         else:
             scheme = self._from_text(reader)
         name = type(scheme).__name__
-        refuse_sites(scheme, {"embed"}, "PositionEncoder writes the rows of an encoding")
+        refuse_sites(scheme, {"embed"}, "PositionEncoder writes the rows of an encoding", example="FourierFeatures(64)")
         if scheme.graph_view is not None or scheme.draws:
             what = "reads graphs" if scheme.graph_view else "draws new random numbers at each call"
             raise ValueError(f"{name} {what}, and PositionEncoder reads columns. Choose another scheme: posenc list")
