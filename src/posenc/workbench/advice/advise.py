@@ -232,7 +232,9 @@ def _fitted(
     each, fixed = _cost(trainer, store, fit.candidates)
     start = ENGINE_SECONDS if isinstance(trainer.executor, EngineExecutor) else START_SECONDS
     if isinstance(trainer.executor, Local):
-        each *= max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+        load = max(1.0, min(plan.processes, cores()) / available_cores(plan.processes))
+        deadline.slow_down(load)
+        each *= load
     plan = replace(plan, fixed=fixed)
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     most = max(budgets.starting(len(fit.candidates), each, plan, left), begun)

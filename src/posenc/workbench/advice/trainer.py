@@ -22,6 +22,9 @@ from posenc.workbench.studies.shared.declarations import half_budget_of
 from posenc.workbench.studies.shared.own_data import with_half_budget
 from posenc.workbench.studies.shared.study import Study
 
+MOST_RESERVE = 0.2
+"""Largest part of a budget that is left for the page."""
+
 
 class Deadline:
     """Watcher of runs that ends them when the budget is spent.
@@ -35,8 +38,18 @@ class Deadline:
     """
 
     def __init__(self, seconds: float, reserve: float) -> None:
-        self.end = time.monotonic() + seconds - reserve
+        self.end, self.seconds, self.reserve = time.monotonic() + seconds - reserve, seconds, reserve
         self.kept, self.names = 0.0, dict[str, str]()
+
+    def slow_down(self, factor: float) -> None:
+        """Leave more time for the page on a busy machine, at most a fifth of the budget.
+
+        Args:
+            factor: Time of a computation over its time on free processors.
+        """
+        reserve = max(self.reserve, min(self.reserve * factor, MOST_RESERVE * self.seconds))
+        self.end -= reserve - self.reserve
+        self.reserve = reserve
 
     def keep(self, seconds: float, budget: float) -> None:
         """Keep time for baselines after the race, at most a tenth of the budget.
