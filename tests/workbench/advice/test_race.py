@@ -388,4 +388,4 @@ def test_candidates_that_enter_late_are_named_and_their_time_is_counted() -> Non
     waiting = run_race(names, trainer(seconds=100.0), RacePlan(), iter([20.0] * 9).__next__, ["alibi", "poor"])
     assert waiting is not None
     assert waiting.waiting_seconds > 300
-    assert "of which the 2 not tried take the first part" in recommendation(waiting, scale, ["alibi", "poor"])
+    assert "with the time for the 2 not tried" in recommendation(waiting, scale, ["alibi", "poor"])

@@ -341,7 +341,7 @@ def _answered(
     best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
     stored = store.read(best.identity)
     controls = {name: candidate.control for name, candidate in trainer.candidates.items() if candidate.control}
-    validation = VALIDATION if kind.held_out else "the object itself, with the seeds that choose"
+    validation = VALIDATION if kind.held_out else "the object itself"
     scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls, validation)
     calls = tuple(stored.timing.get("calls", ()))
     untried = [name for name in fit.candidates if name not in race.tried]

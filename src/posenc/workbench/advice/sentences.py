@@ -158,7 +158,7 @@ def _more(race: Race, untried: Sequence[str]) -> str:
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
     more = max(more, race.next_seconds - race.left) + race.waiting_seconds
-    others = f", of which the {len(untried)} not tried take the first part" if untried else ""
+    others = f", with the time for the {len(untried)} not tried" if untried else ""
     return (
         f"about {format_duration(more)} more may decide it{others}: the same command with a larger budget goes on from "
         "here."
