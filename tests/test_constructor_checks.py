@@ -34,6 +34,12 @@ pytestmark = pytest.mark.bare
         (lambda: ALiBi("4"), r"ALiBi takes `heads` as a whole number; got '4'"),
         (lambda: FIRE(4.5), r"FIRE takes `heads` as a whole number; got 4\.5"),
         (lambda: ALiBi(4, slopes=1.0), r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got 1\.0"),
+        (
+            lambda: ALiBi(2, slopes=np.array(0.5)),
+            r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got ar",
+        ),
+        (lambda: AxialRoPE(12, order={1: 0, 0: 1}), r"AxialRoPE takes `order` as a list of whole numbers or None"),
+        (lambda: AxialRoPE(12, order=torch.tensor(1)), r"AxialRoPE takes `order` as a list of whole numbers or None"),
         (lambda: AxialRoPE(12, bands=3), r"AxialRoPE takes `bands` as a list of whole numbers or None; got 3"),
         (lambda: AxialRoPE(12, order="10"), r"takes `order`|names each of 2 axes once"),
         (lambda: SlidingWindow(2, causal="no"), r"no"),  # a sentence of its own comes first

@@ -72,7 +72,8 @@ def _is(value: Any, option: Any) -> bool:
         return hasattr(value, "__float__") and not isinstance(value, bool | str | complex) and alone
     if get_origin(option) is Sequence:
         (each,) = get_args(option)
-        return hasattr(value, "__iter__") and hasattr(value, "__len__") and all(_is(one, each) for one in value)
+        listed = hasattr(value, "__iter__") and hasattr(value, "__len__") and getattr(value, "ndim", 1) > 0
+        return listed and not isinstance(value, Mapping | str | bytes) and all(_is(one, each) for one in value)
     return isinstance(value, option)
 
 

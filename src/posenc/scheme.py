@@ -40,7 +40,7 @@ STATE, STATE_VERSION = "posenc", 1
 
 Args = ParamSpec("Args")
 SHOWN = 60
-"""Most signs of an argument in the text of a scheme."""
+"""Most characters of an argument in the text of a scheme."""
 MAPPED = {"transform": (3, ("q", "k", "v", "o")), "rerotate": (4, ("k", "v"))}
 """Methods that map vectors at a site: the place of ``site`` among their arguments, and its values."""
 SITE_WORDS = {"q": "queries", "k": "keys"}
@@ -139,14 +139,17 @@ def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
 
 
 def _short(value: Any) -> str:
-    """An argument in a few signs; "" for schemes."""
-    several = isinstance(value, list | tuple)
-    if isinstance(value, nn.Module) or (several and any(isinstance(each, nn.Module) for each in value)):
+    """An argument in a few characters; "" for schemes, which are printed as parts."""
+    listed = isinstance(value, list | tuple | dict)
+    parts = list(value.values()) if isinstance(value, dict) else list(value) if listed else [value]
+    if any(isinstance(each, nn.Module) for each in parts):
         return ""
-    if isinstance(value, Tensor):
-        return f"tensor of {tuple(value.shape)}"
+    if (shape := getattr(value, "shape", None)) is not None:
+        return f"{'tensor' if isinstance(value, Tensor) else type(value).__name__} of {tuple(shape)}"
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{type(value).__name__} of {len(value)}" if several else "..."
+    if " at 0x" in text:  # such a text differs in each run
+        return str(getattr(value, "__name__", type(value).__name__))
+    return text if len(text) <= SHOWN else f"{type(value).__name__} of {len(value)}" if listed else "..."
 
 
 def _checking_types(init: Callable[Args, None]) -> Callable[Args, None]:

@@ -301,6 +301,11 @@ def test_positions_that_were_given_stay_with_a_vit_of_timm(timm):
     assert torch.equal(again(picture), model(picture))
     with pytest.raises(RuntimeError, match="coords"):
         made().load_state_dict(model.state_dict())
+    before = model.pos_embed
+    assert torch.equal(vision_transformer(model, model.parametrizations.pos_embed[0].scheme).pos_embed, before)
+    far = made(torch.arange(32).view(16, 2) * 37 / 7)
+    exact = far.pos_embed
+    torch.testing.assert_close(far.bfloat16().pos_embed.float(), exact, atol=4e-3, rtol=0)
     vision_transformer(model, image=48, pos=grid(6, 6).coords * 0.25)
     assert model(torch.randn(1, 3, 48, 48)).shape == (1, 1000)
     with pytest.raises(
@@ -308,6 +313,16 @@ def test_positions_that_were_given_stay_with_a_vit_of_timm(timm):
     ):
         model.set_input_size(img_size=64)
     assert model(torch.randn(1, 3, 48, 48)).shape == (1, 1000)
+
+
+@torch.no_grad()
+def test_tables_of_other_kinds_of_timm_are_refused(timm):
+    """A row of the patches was left out where the class token joins later, as in CaiT."""
+    cait = timm.create_model("cait_xxs24_224", depth=1, embed_dim=48, num_heads=2, img_size=64).eval()
+    stages = timm.create_model("pit_ti_224").eval()  # its table is a picture (1, width, rows, columns)
+    for model in (cait, stages):
+        with pytest.raises(ValueError, match=r"the `pos_embed` of \w+ has the shape|has no position table"):
+            learned_table(model)
 
 
 def test_image_sizes_that_a_vit_cannot_have(timm):

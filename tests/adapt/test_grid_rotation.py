@@ -239,12 +239,12 @@ def test_each_head_of_timms_model_rotates_by_its_own_frequencies(timm):
 @torch.no_grad()
 def test_positions_of_timms_patches(timm):
     model, scheme = of_timm(timm), AxialRoPE(32)
-    own = replace_grid_rotation(model, scheme).rope.positions.of((4, 4))
+    own = replace_grid_rotation(model, scheme).rope.positions.grid((4, 4))
     torch.testing.assert_close(own.coords[6], torch.tensor([4.0, 8.0], dtype=torch.float64))  # scaled to 16 x 16
     assert torch.equal(
-        replace_grid_rotation(model, scheme, span=None).rope.positions.of((4, 4)).coords, grid(4, 4).coords
+        replace_grid_rotation(model, scheme, span=None).rope.positions.grid((4, 4)).coords, grid(4, 4).coords
     )
-    pos = replace_grid_rotation(model, scheme, span=2.0).rope.positions.of((4, 4))
+    pos = replace_grid_rotation(model, scheme, span=2.0).rope.positions.grid((4, 4))
     assert torch.equal(pos.coords, grid(4, 4, span=2.0).coords)
 
 
@@ -277,6 +277,30 @@ def test_in_training_timms_coordinates_move_as_before(timm, name):
 
 
 @torch.no_grad()
+def test_a_scheme_without_tensors_follows_the_device_of_the_model(timm):
+    """AxialRoPE has none, so its sines stayed on the CPU."""
+    model = replace_grid_rotation(of_timm(timm), AxialRoPE(32)).to("meta")
+    assert model.rope.get_embed().device.type == "meta"
+
+
+@torch.no_grad()
+def test_own_positions_are_those_before_any_change(timm):
+    model, scheme = of_timm(timm), AxialRoPE(32)
+    before = features(replace_grid_rotation(model, scheme))
+    replace_grid_rotation(model, scheme, span=2)
+    assert not torch.allclose(features(model), before, atol=1e-3)
+    same = replace_grid_rotation(of_timm(timm), scheme, span=2.0)
+    same.load_state_dict(model.state_dict())
+    other = replace_grid_rotation(of_timm(timm), scheme, span=3.0)
+    for _ in range(2):  # a refused state leaves nothing behind
+        with pytest.raises(ValueError, match=r"saved with span=2\.0, and this model rotates with span=3\.0"):
+            other.load_state_dict(model.state_dict())
+        assert bytes(other.state_dict()["rope.span_text"].tolist()).strip() == b"3.0"
+    assert torch.equal(features(replace_grid_rotation(model, scheme)), before)
+    assert "rope.span_text" not in model.state_dict()
+
+
+@torch.no_grad()
 def test_eva_gets_another_image_size_with_its_rotation(timm):
     for change in (lambda m: m, lambda m: replace_grid_rotation(m, grid_rotation(m))):
         ours, theirs = change(of_timm(timm)), of_timm(timm)
@@ -301,8 +325,14 @@ def pixels(timm):
             lambda m: replace_grid_rotation(m, AxialRoPE(32, pairing="half")),
             r"rotates channels 2 i and 2 i \+ 1",
         ),
-        (of_timm, lambda m: replace_grid_rotation(m, AxialRoPE(32), span="rows"), r'`span` is "own", a number or None'),
-        (pixels, grid_rotation, r"RotaryEmbeddingCat of this Eva rotates otherwise than AxialRoPE"),
+        (
+            of_timm,
+            lambda m: replace_grid_rotation(m, AxialRoPE(32), span="rows"),
+            r'`span` is "own", a positive number',
+        ),
+        (of_timm, lambda m: replace_grid_rotation(m, AxialRoPE(32), span=True), r'`span` is "own", a positive number'),
+        (of_timm, lambda m: replace_grid_rotation(m, AxialRoPE(32), span=[1]), r'`span` is "own", a positive number'),
+        (pixels, grid_rotation, r"RotaryEmbeddingCat of this Eva is not an axial rotation"),
         (
             lambda timm: of_timm(timm, "vit_small_patch16_rope_mixed_224"),
             grid_rotation,

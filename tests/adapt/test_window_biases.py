@@ -251,7 +251,9 @@ def test_beit_with_a_table_of_absolute_positions_too():
     assert ours.embeddings.position_embeddings.shape == (1, 37, 32)
 
 
-@pytest.mark.parametrize(("given", "got"), [(SwinBias, "got the class SwinBias"), (None, "got None"), ("x", "got 'x'")])
+@pytest.mark.parametrize(
+    ("given", "got"), [(SwinBias, "got the class SwinBias"), (None, "got None"), ("x", "got 'x'"), (5, "got 5")]
+)
 def test_schemes_that_are_none_are_refused(given, got):
     with pytest.raises(ValueError, match=rf"takes schemes, as lambda layer: SwinBias\(4, window=\(7, 7\)\); {got}"):
         replace_window_biases(made("Swin"), given)

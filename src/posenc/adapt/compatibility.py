@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from posenc.scheme import Scheme
 
 STRANGE = (TypeError, AttributeError, KeyError, IndexError, RuntimeError, ValueError)
 """Errors that modules and functions of another kind of model may raise when they are called for a measurement."""
+
+
+def device_of(scheme: Scheme) -> torch.device:
+    """The device of a scheme's tensors; the CPU for a scheme without any."""
+    return next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
 
 
 def refuse_no_model(model: object, caller: str) -> None:

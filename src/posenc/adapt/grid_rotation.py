@@ -5,6 +5,7 @@ transformers' DINOv3 has a module ``rope_embeddings``, timm's EVA-02, DINOv3 and
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, TypeVar
 
 from torch import nn
@@ -84,8 +85,9 @@ def replace_grid_rotation(model: Model, scheme: Scheme, *, span: float | Literal
     """
     place = _place(model, "replace_grid_rotation")
     refuse_sites(scheme, {"q", "k"}, "a vision model with a rotary embedding rotates q and k", example="AxialRoPE(64)")
-    if isinstance(span, str) and span != "own":
-        raise ValueError(f'`span` is "own", a number or None; got {span!r}.')
+    number = isinstance(span, int | float) and not isinstance(span, bool) and 0 < span < math.inf
+    if not (number or span is None or span == "own"):
+        raise ValueError(f'`span` is "own", a positive number or None; got {span!r}.')
     if is_timm(place):
         replace_timm(place, scheme, None if span == "own" else PatchPositions(span))  # pyright: ignore[reportArgumentType]
     else:

@@ -125,11 +125,22 @@ def timm_table(model: Any) -> tuple[Tensor, int] | None:
 
     Returns:
         The table ``(1, rows, width)`` and the number; None for another model.
+
+    Raises:
+        ValueError: If it has no row for each patch.
     """
-    table = getattr(model, "pos_embed", None)
-    if not isinstance(table, Tensor) or getattr(model, "patch_embed", None) is None:
+    table, patches = getattr(model, "pos_embed", None), getattr(model, "patch_embed", None)
+    if not isinstance(table, Tensor) or patches is None:
         return None
-    return table, 0 if getattr(model, "no_embed_class", False) else int(getattr(model, "num_prefix_tokens", 1))
+    count = math.prod(int(side) for side in getattr(patches, "grid_size", None) or (0,))
+    prefix = table.shape[-2] - count
+    stated = 0 if getattr(model, "no_embed_class", False) else getattr(model, "num_prefix_tokens", prefix)
+    if table.dim() != 3 or table.shape[0] != 1 or prefix != stated or not count:
+        raise ValueError(
+            f"the `pos_embed` of {type(model).__name__} has the shape {tuple(table.shape)}, and a ViT's has a row for "
+            f"each of {count} patches and {stated} other tokens: this kind of model is not known."
+        )
+    return table, prefix
 
 
 def refuse_stages(tables: Sequence[ImageTable], model: nn.Module) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
-from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
+from posenc.adapt.compatibility import device_of, refuse_no_model, refuse_no_values, refuse_sites
 from posenc.adapt.image_tables import image_tables, refuse_other_kinds, refuse_stages, timm_table
 from posenc.kernels.resampling import resample
 from posenc.positions import sequence
@@ -62,9 +62,10 @@ def learned_table(model: nn.Module) -> Learned:
     """
     refuse_no_model(model, "learned_table")
     refuse_no_values(model, "learned_table")
-    images = [] if (of_timm := timm_table(model)) else image_tables(model)
-    if of_timm:
-        rows = of_timm[0].detach()[0, of_timm[1] :]
+    images = [] if (vit := timm_table(model)) else image_tables(model)
+    if vit:
+        table, prefix = vit
+        rows = table.detach()[0, prefix:]
     elif images and not _texts(model):
         refuse_stages(images, model)
         refuse_other_kinds(images, model)
@@ -158,7 +159,7 @@ def replace_table(model: Model, scheme: Scheme, *, length: int | None = None) ->
                 f"the table of {type(model).__name__} has rows of width {like.shape[1]}, and this "
                 f"{type(scheme).__name__} makes rows of width {scheme.out_dim}."
             )
-        own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+        own = device_of(scheme)
         rows = scheme.embed(scheme.prepare(sequence(length, device=own))).detach()
     else:
         rows = torch.zeros(length, like.shape[1])

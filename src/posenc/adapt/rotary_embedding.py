@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import override
 
-from posenc.adapt.compatibility import refuse_sites
+from posenc.adapt.compatibility import device_of, refuse_sites
 from posenc.positions import sequence
 from posenc.scheme import Scheme
 
@@ -98,7 +98,7 @@ def _refuse_other_turns(rotary: Rotary) -> None:
     ends = scheme.claims.limits(1)[0]
     ids = torch.tensor([[each for each in PROBED if ends is None or each <= ends[1]]])
     x = torch.randn(1, 4, ids.shape[-1], max(width, d), generator=generator)
-    device = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+    device = device_of(scheme)
     x, ids = x.to(device), ids.to(device)
     same = [False]
     if width >= d:

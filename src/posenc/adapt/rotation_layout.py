@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from posenc.adapt.compatibility import device_of
 from posenc.kernels.rotary import Pairing, channels
 from posenc.positions import Positions
 from posenc.scheme import Scheme
@@ -68,14 +69,21 @@ def keep_span(module: nn.Module, span: float | None) -> None:
         module: The module that rotates.
         span: Half the extent of the positions, or None for rows and columns.
     """
-    text = f"{span}".encode().ljust(SPAN_BYTES)
-    module.register_buffer("span_text", torch.tensor([*text], dtype=torch.uint8))  # no cast of a model changes a text
+    module.register_buffer("span_text", _text_of(span))
     module.register_load_state_dict_post_hook(partial(_refuse_other_span, span))
 
 
+def _text_of(span: float | None) -> Tensor:
+    """A span as the bytes of a text, which no cast of a model to another dtype changes."""
+    return torch.tensor([*f"{None if span is None else float(span)}".encode().ljust(SPAN_BYTES)], dtype=torch.uint8)
+
+
 def _refuse_other_span(span: float | None, module: nn.Module, _: object) -> None:
-    loaded = bytes(module.get_buffer("span_text").tolist()).decode().strip()
-    if loaded != f"{span}":
+    kept = module.get_buffer("span_text")
+    wanted = _text_of(span).to(kept.device)
+    if not torch.equal(kept, wanted):
+        loaded = bytes(kept.tolist()).decode().strip()
+        kept.copy_(wanted)
         raise ValueError(
             f"these weights were saved with span={loaded}, and this model rotates with span={span}. Call "
             f"replace_grid_rotation(model, scheme, span={loaded}) before load_state_dict."
@@ -96,7 +104,7 @@ def refuse_other_rotation(
         ValueError: If the scheme maps queries or keys otherwise, or has another width or number of heads.
     """
     name, width = type(scheme).__name__, layout.head_dim
-    own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+    own = device_of(scheme)
     same = scheme.head_width in (None, width) and scheme.head_count in (None, 1, layout.heads)
     if same:
         pos = positions(SHAPES[0]).to(own)

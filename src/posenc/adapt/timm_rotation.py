@@ -1,7 +1,7 @@
 """The ``rope`` of timm's vision models (EVA-02, DINOv3, RoPE ViTs): read as a scheme, and replaced by one.
 
 The model asks it for sines and cosines of a grid of patches. Positions are rows and columns, shifted or scaled to a
-reference grid, or centers of cells of [-1, 1].
+reference grid, or centers of equal cells.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PatchPositions(NamedTuple):
     reference: tuple[int, int] | None = None
     augment: Callable[[Tensor], Tensor] | None = None
 
-    def of(self, shape: Sequence[int], device: torch.device | None = None, *, training: bool = False) -> Positions:
+    def grid(self, shape: Sequence[int], device: torch.device | None = None, *, training: bool = False) -> Positions:
         """Positions of a grid of patches.
 
         Args:
@@ -67,43 +67,73 @@ class TimmRotary(nn.Module):
         layout: Width and number of heads, and channels that rotate together.
         positions: Positions of the patches.
         layers: Number of blocks of the model.
+        own: Positions of the patches in the model before any change.
+        feat_shape: Patches on each side, for a model that asks for one grid without its shape; None for another one.
     """
 
-    def __init__(self, scheme: Scheme, layout: RotationLayout, positions: PatchPositions, layers: int) -> None:
-        super().__init__()
-        self.scheme, self.layout, self.positions, self.layers = scheme, layout, positions, layers
+    device_source: Tensor
 
-    def get_embed(self, shape: Sequence[int], dtype: torch.dtype | None = None) -> Tensor:
+    def __init__(
+        self,
+        scheme: Scheme,
+        layout: RotationLayout,
+        positions: PatchPositions,
+        layers: int,
+        *,
+        own: PatchPositions,
+        feat_shape: Sequence[int] | None,
+    ) -> None:
+        super().__init__()
+        self.scheme, self.layout, self.positions, self.layers, self.own = scheme, layout, positions, layers, own
+        self.feat_shape = feat_shape
+        self.register_buffer("device_source", torch.empty(0), persistent=False)  # a scheme may have no tensor
+
+    def update_feat_shape(self, feat_shape: Sequence[int]) -> None:
+        """Take another grid of patches, for a model that keeps one.
+
+        Args:
+            feat_shape: Patches on each side.
+        """
+        if self.feat_shape is not None:
+            self.feat_shape = feat_shape
+
+    def get_embed(self, shape: Sequence[int] | None = None, dtype: torch.dtype | None = None) -> Tensor:
         """Compute sines and cosines ``(N, 2 d)``, or ``(layers, H, N, 2 d)`` if they differ by head.
 
         Args:
-            shape: Patches on each side.
+            shape: Patches on each side. Default: the grid that the model keeps.
             dtype: Dtype of the result. Default: float32.
 
         Returns:
             Sines and cosines of each channel.
+
+        Raises:
+            ValueError: If no grid is given and none is kept.
         """
-        own = next((t.device for t in (*self.scheme.parameters(), *self.scheme.buffers())), None)
-        cos, sin = self.layout.cos_sin(self.scheme, self.positions.of(shape, own, training=self.training))
+        shape = self.feat_shape if shape is None else shape
+        if shape is None:
+            raise ValueError("this model keeps no grid of patches. Pass the shape: get_embed((14, 14)).")
+        pos = self.positions.grid(shape, self.device_source.device, training=self.training)
+        cos, sin = self.layout.cos_sin(self.scheme, pos)
         both = torch.cat([sin, cos], -1).to(dtype or torch.float32)
         return both if both.dim() == 2 else both.expand(self.layers, *both.shape)
 
 
-def replace_timm(place: Any, scheme: Scheme, positions: PatchPositions | None) -> None:
+def replace_timm(place: Any, scheme: Scheme, given: PatchPositions | None) -> None:
     """Replace the rotation of a model of timm; errors as for ``replace_grid_rotation``.
 
     Args:
         place: The part of the model that has ``rope``.
         scheme: The scheme.
-        positions: Positions of the patches. Default: those of the model.
+        given: Positions of the patches. Default: those of the model.
 
     Raises:
         ValueError: As for ``replace_grid_rotation``.
     """
-    own = timm_rotary(place)
-    given, positions = positions, own.positions if positions is None else positions
-    refuse_other_rotation(scheme, own.layout, positions.of)
-    rotary = TimmRotary(scheme, own.layout, positions, own.layers)
+    old = timm_rotary(place)
+    positions = old.own if given is None else given
+    refuse_other_rotation(scheme, old.layout, positions.grid)
+    rotary = TimmRotary(scheme, old.layout, positions, old.layers, own=old.own, feat_shape=old.feat_shape)
     if given is not None:
         keep_span(rotary, given.span)
     place.rope = rotary.to(next(place.parameters()).device).train(place.training)
@@ -142,7 +172,8 @@ def timm_rotary(place: Any) -> TimmRotary:
         layouts = {bool(getattr(each, "rotate_half", False)) for each in attentions}
         layout = RotationLayout(int(own.dim), heads, "half" if layouts == {True} else "interleaved")
         scheme, positions = _scheme(own, layout), _positions(own)
-        rotary = TimmRotary(scheme, layout, positions, len(attentions)).eval()
+        kept = getattr(own, "feat_shape", None)
+        rotary = TimmRotary(scheme, layout, positions, len(attentions), own=positions, feat_shape=kept).eval()
         same = len(layouts) == 1
         fresh = copy.deepcopy(own).cpu().eval()
         for shape in SHAPES:
@@ -152,7 +183,7 @@ def timm_rotary(place: Any) -> TimmRotary:
     except STRANGE as error:
         raise ValueError(f"the {kind} of this {type(place).__name__} is not of a known kind ({error}).") from error
     if not same:
-        raise ValueError(f"the {kind} of this {type(place).__name__} rotates otherwise than AxialRoPE.")
+        raise ValueError(f"the {kind} of this {type(place).__name__} is not an axial rotation of posenc.")
     return rotary
 
 

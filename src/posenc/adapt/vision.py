@@ -13,8 +13,9 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
+from typing_extensions import override
 
-from posenc.adapt.compatibility import refuse_no_model, refuse_no_values, refuse_sites
+from posenc.adapt.compatibility import device_of, refuse_no_model, refuse_no_values, refuse_sites
 from posenc.adapt.image_tables import (
     ImageTable,
     grid_of,
@@ -55,12 +56,20 @@ class Rows(nn.Module):
     def __init__(self, scheme: Scheme, pos: Positions, *, given: bool) -> None:
         super().__init__()
         self.scheme = scheme
-        self.place(pos, given=given)
+        self.set_positions(pos, given=given)
 
-    def place(self, pos: Positions, *, given: bool) -> None:
+    def set_positions(self, pos: Positions, *, given: bool) -> None:
         """Take other positions; arguments as above."""
         self.pos, self.given = pos, given
         self.register_buffer("coords", pos.coords if given else None)
+
+    @override
+    def _apply(self, fn: Any, recurse: bool = True) -> Rows:
+        kept = self.coords
+        super()._apply(fn, recurse)
+        if kept is not None and self.coords is not None and self.coords.dtype != kept.dtype:
+            self.coords = kept.to(self.coords.device)  # a cast of the model does not round positions
+        return self
 
     def forward(self, table: Tensor) -> Tensor:
         """The rows, in the dtype and on the device of ``table``."""
@@ -116,9 +125,9 @@ def vision_transformer(
         torch.Size([1, 7, 16])
     """
     refuse_no_model(model, "vision_transformer")
-    found = timm_table(model)
-    tables = [] if found else image_tables(model)
-    if found is None and not tables:
+    of_timm = timm_table(model)
+    tables = [] if of_timm else image_tables(model)
+    if of_timm is None and not tables:
         raise ValueError(
             f"{type(model).__name__} has no position table of images: neither `pos_embed` and `patch_embed` as models "
             "of timm, nor `position_embeddings` beside a convolution of patches as models of transformers. Windows of "
@@ -134,10 +143,10 @@ def vision_transformer(
     elif pos is not None and (tables or _rows_of(model) is None):
         raise ValueError("`pos` are the positions that a scheme reads, and none is given. Leave pos out.")
     pos = None if pos is None else as_positions(pos)
-    if found is None:
+    if of_timm is None:
         _change_tables(model, tables, scheme, image, pos)
     else:
-        _change_timm(model, found, scheme, image, pos)
+        _change_timm(model, *of_timm, scheme, image, pos)
     return model
 
 
@@ -179,19 +188,20 @@ def _scheme_rows(table: ImageTable, scheme: Scheme, grid_size: tuple[int, int], 
             f"the model's table has {count} rows of width {like.shape[1]} for patches, and {type(scheme).__name__} "
             f"makes {pos.count} rows of width {scheme.out_dim}."
         )
-    own = next((t.device for t in (*scheme.parameters(), *scheme.buffers())), torch.device("cpu"))
+    own = device_of(scheme)
     return scheme.embed(scheme.prepare(_after_tokens(pos, 0).to(own))).detach().to(like.device, like.dtype)
 
 
 def _change_timm(
     model: Any,
-    found: tuple[Tensor, int],
+    table: Tensor,
+    prefix: int,
     scheme: Scheme | None,
     image: int | tuple[int, int] | None,
     pos: Positions | None,
 ) -> None:
     """Resample or replace the table of a ViT of timm."""
-    (table, prefix), patches = found, model.patch_embed
+    patches = model.patch_embed
     if getattr(model, "dynamic_img_size", False):
         raise ValueError("this ViT interpolates its table to each image: build it with dynamic_img_size=False.")
     size = None if image is None else _sides(image)
@@ -205,6 +215,8 @@ def _change_timm(
     given = pos is not None
     if pos is None:
         if rows is not None and rows.scheme is scheme and rows.given:
+            if image is None:
+                return
             raise ValueError(
                 "the positions of this scheme were given, so the new grid needs them too: vision_transformer(model, "
                 f"image={image!r}, pos=..) with {math.prod(to)} positions."
@@ -221,7 +233,7 @@ def _change_timm(
     if image is not None:
         _set_image(model, size)
     if rows is not None and rows.scheme is scheme:
-        rows.place(pos.to(table.device), given=given)
+        rows.set_positions(pos.to(table.device), given=given)
         return
     if rows is not None:
         parametrize.remove_parametrizations(model, "pos_embed", leave_parametrized=False)
@@ -278,11 +290,6 @@ def _sides(image: Any) -> tuple[int, ...]:
 def _resample(model: Any, prefix: int, shape: tuple[int, ...], size: tuple[int, ...] | None) -> None:
     """Resample a model's own table to the grid of another image size."""
     table = model.pos_embed
-    if table.shape[-2] != prefix + math.prod(shape):
-        raise ValueError(
-            f"the model's table has {table.shape[-2]} rows, and {prefix} tokens with a grid of {shape[0]} x {shape[1]} "
-            f"patches are {prefix + math.prod(shape)}."
-        )
     _set_image(model, size)
     to = tuple(int(side) for side in model.patch_embed.grid_size)
     with torch.no_grad():

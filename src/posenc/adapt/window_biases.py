@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -176,7 +176,7 @@ def replace_window_biases(model: Model, schemes: Sequence[Scheme] | Callable[[in
         True
     """
     found = _find(model, "replace_window_biases")
-    if schemes is None or isinstance(schemes, type | str):
+    if isinstance(schemes, type | str) or not (isinstance(schemes, Scheme | Iterable) or callable(schemes)):
         got = f"the class {schemes.__name__}" if isinstance(schemes, type) else repr(schemes)
         raise ValueError(f"replace_window_biases takes schemes, as lambda layer: {BIAS}; got {got}.")
     if isinstance(schemes, Scheme):

@@ -147,7 +147,7 @@ def test_a_table_of_coordinates_and_times_is_one_of_places_unless_it_names_serie
 def test_a_budget_that_is_too_small_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     houses = written(tmp_path, "houses.csv")
     sentence = refusal(houses, tmp_path, target="price", budget="1s", jobs=1)
-    assert "too small to train two candidates" in sentence
+    assert "a budget of 1 s ends before the race can start" in sentence
     assert "--budget" in sentence
 
 

@@ -251,7 +251,7 @@ BAD = {
     "a latitude beyond 90": (
         lambda path: houses(path, longitude=LONGITUDES + 100, latitude=LATITUDES * 2),
         "",
-        "rows are beyond. Correct the line",
+        "lines with such a latitude, or read",
     ),
     "one latitude beyond 90 among longitudes below it": (
         lambda path: houses(path, longitude=LONGITUDES / 4, latitude=[95.0, *LATITUDES[1:]]),

@@ -239,7 +239,12 @@ def _fitted(
     begun, left = _begun(trainer, store, fit, plan), deadline.remaining() - start
     most = max(budgets.starting(len(fit.candidates), each, plan, left), begun)
     least = budgets.least_seconds(each, plan)
-    if len(fit.candidates) < 2 or left <= 0 or (least > left and not begun):
+    if left <= 0:
+        raise ValueError(
+            f"a budget of {budgets.budget_words(budget)} ends before the race can start. Use --budget "
+            f"{max(1, math.ceil((budget - left + 2 * least) / 60))}m."
+        )
+    if len(fit.candidates) < 2 or (least > left and not begun):
         raise ValueError(
             f"a budget of {budgets.budget_words(budget)} is too small to train two candidates, each with "
             f"{plan.rungs[0].seeds} seeds. Use --budget {max(1, math.ceil((budget - left + 2 * least) / 60))}m."
@@ -341,14 +346,14 @@ def _answered(
     best = max(runs_of, key=lambda spec: last.scores[verdict.chosen].get(spec.seed, _NOTHING).validation)
     stored = store.read(best.identity)
     controls = {name: candidate.control for name, candidate in trainer.candidates.items() if candidate.control}
-    validation = VALIDATION if kind.held_out else "the object itself"
+    validation = VALIDATION if kind.held_out else "the seeds that choose"
     scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls, validation)
     calls = tuple(stored.timing.get("calls", ()))
     untried = [name for name in fit.candidates if name not in race.tried]
     apart = baseline_gaps(references, race, plan.test_ratio)
     sentences = [recommendation(race, scale, untried, baseline_ahead(apart, scale))]
     sentences += [control_sentence(gaps, verdict.chosen, scale), *reference_sentences(references, apart, scale)]
-    sentences += [*late_sentences(race, scale, untried), stop_sentence(race, [*references])]
+    sentences += [*late_sentences(race, scale, untried), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
@@ -379,7 +384,7 @@ def _held_out_words(settings: Mapping[str, Any], kind: Kind) -> str:
     """Phrase for the items that a score is of: "4,128 held-out rows of each fold"."""
     items = settings.get("items")
     if not kind.held_out:
-        return "the object itself, with seeds that chose nothing"
+        return "seeds that chose nothing"
     if not items:
         return "the test part"
     return f"{items['test']:,} held-out {items['unit']} of each seed"

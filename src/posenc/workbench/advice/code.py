@@ -18,7 +18,7 @@ POSITIONS: Mapping[str, str] = {
     "gridpe": "pos = grid(8, 8)  # rows and columns of patches",
     "points": "pos = Positions(16 * torch.rand(64, 3))  # sixteenths of the width of a cloud",
     "masked": "pos = sequence(24)  # channels; with coordinates Positions(coordinates)",
-    "series": "pos = sequence(48)  # readings; with uneven times Positions(times[:, None])",
+    "series": "pos = sequence(READINGS)  # readings; with uneven times Positions(times[:, None])",
     "graphs": "pos = Positions(torch.randn(20, 2))  # eigenvectors of the nodes: see docs/graphs.md",
 }
 """Study to a line that makes positions of its kind of data."""
@@ -66,7 +66,7 @@ def torch_code(study: str, label: str, settings: Mapping[str, Any], calls: tuple
         return head + _places(settings, scheme.out_dim)
     body = POSITIONS[study] + "\n"
     if study == "series":
-        body = body.replace("sequence(48)", f"sequence({settings['task']['context'] + settings['task']['horizon']})")
+        body = body.replace("READINGS", str(settings["task"]["context"] + settings["task"]["horizon"]))
     if embeds:
         return head + body + EMBEDDING.format(dim=scheme.out_dim)
     heads, head_dim = _attention_sizes(settings)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.graphs import conditions as graphs
 from posenc.workbench.studies.places import conditions as places
-from posenc.workbench.studies.places.variants import WITH_FURTHER_AXES
+from posenc.workbench.studies.places.variants import FURTHER_AXIS, WITH_FURTHER_AXES
 from posenc.workbench.studies.points import conditions as points
 from posenc.workbench.studies.series import conditions as series
 from posenc.workbench.studies.shared.declarations import MAIN
@@ -153,9 +153,7 @@ KINDS: tuple[Kind, ...] = (
         condition=lambda request, question: places.label_of(request, "blocks" if question == "new" else "random"),
         questions={"between": "at places between known places", "new": "at new places, away from known ones"},
         references=("boosting",),
-        needs=dict.fromkeys(
-            WITH_FURTHER_AXES, "they need a further axis, such as a depth: --coordinates longitude latitude depth"
-        ),
+        needs=dict.fromkeys(WITH_FURTHER_AXES, f"they need {FURTHER_AXIS}"),
         evidence=("results/places-quick-california.html", "docs/places.md"),
         more=(
             "The other question: a model that fills gaps between known places may read finer scales than one for new "

@@ -30,6 +30,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared import page_records
 
+TEST = "the test part"
 MEGABYTE = 2**20
 TRAINED_BYTES = 16
 """Bytes of a parameter with its gradient and the two moments of Adam."""
@@ -131,14 +132,10 @@ def _race(parts: PageParts) -> Panel:
     values = [_value(score, scale) for seeds in by_seed for score in seeds.values()]
     low, high = min(values), max(values)
     margin = 0.05 * (high - low or 1.0)
-    joined: list[list[str]] = []
-    for number_, look in enumerate(race.looks):
-        before = {name for earlier in race.looks[:number_] for name in earlier.scores}
-        joined.append([name for name in look.scores if before and name not in before])
     figures = tuple(
         Figure(
             svg=_plot(look, number_, scale, (low - margin, high + margin)),
-            title=f"{rung_words(look).capitalize()}{joined_words(joined[number_])}",
+            title=f"{rung_words(look).capitalize()}{joined_words(look)}",
             alt=f"Scores of {len(look.scores)} candidates on {scale.validation}. "
             f"Dropped: {', '.join(map(scale.name, look.dropped)) or 'nothing'}.",
         )
@@ -160,7 +157,7 @@ def _race(parts: PageParts) -> Panel:
         "cross after a name marks a "
         "candidate that was dropped here. It is dropped if the interval of its paired difference from the leader, at a "
         "level that is corrected for all rungs and candidates, lies below 0, and more training would keep the sign. "
-        "Two candidates always stay."
+        "At least two candidates stay."
     )
     sentences = Text(tuple(look_sentences(race.looks, scale)))
     return Panel("Race", (sentences, FigureGroup(figures, key, table)))
@@ -201,9 +198,10 @@ def _gap(look: Look, name: str, scale: Scale) -> str:
 def _test(parts: PageParts) -> Panel:
     """Last comparison on the test part."""
     verdict, scale = parts.race.verdict, parts.scale
+    title = f"Comparison on {TEST if parts.trainer.kind.held_out else scale.held_out}"
     if not verdict.means:
         none = Text(("The time ended before a comparison with seeds that chose nothing.",))
-        return Panel("Comparison on the test part", (Text(parts.remarks), none) if parts.remarks else (none,))
+        return Panel(title, (Text(parts.remarks), none) if parts.remarks else (none,))
     rows = [
         (name, scale.value(value), "" if name == verdict.chosen else scale.gap(verdict.gaps[name]),
          _result(verdict, name))
@@ -223,8 +221,8 @@ def _test(parts: PageParts) -> Panel:
         f"split. Differences up to {MARGIN:.0%} of the distance from the worst candidate count as small."
     )
     columns = ("candidate", f"{scale.metric.name}", f"{scale.name(verdict.chosen)} is better by", "result")
-    table = Table("Scores on the test part", columns, tuple(rows), note)
-    return Panel("Comparison on the test part", (Text(parts.remarks), table) if parts.remarks else (table,))
+    table = Table(title.replace("Comparison", "Scores"), columns, tuple(rows), note)
+    return Panel(title, (Text(parts.remarks), table) if parts.remarks else (table,))
 
 
 def _result(verdict: Verdict, name: str) -> str:
@@ -257,8 +255,8 @@ def _costs(parts: PageParts) -> Panel:
         "memory (MiB, estimated)",
     )  # fmt: skip
     note = (
-        "The training is that of one seed alone; after half of a training twice its time. The time of a run in the "
-        "race is of its last rung, with the start of a process, the reading of data and all evaluations."
+        "The training is that of one seed. If a candidate had half of a training, its time is doubled. The time of a "
+        "run in the race is of its last rung, with the start of a process, the reading of data and all evaluations."
     )
     return Panel("Costs", (Table("Costs of the candidates", columns, tuple(rows), note),))
 

@@ -154,6 +154,8 @@ class Look:
         leader: Candidate with the largest mean score on the validation part.
         gaps: Candidate to its difference from the leader on the validation part.
         dropped: Candidates that were dropped.
+        joined: Candidates that entered late and are compared for the first time after this training.
+        judged: Candidates that could be dropped here; None for all.
     """
 
     rung: Rung
@@ -161,6 +163,8 @@ class Look:
     leader: str
     gaps: Mapping[str, Estimate]
     dropped: tuple[str, ...]
+    joined: tuple[str, ...] = ()
+    judged: tuple[str, ...] | None = None
 
     def means(self) -> dict[str, float]:
         """Mean score of each candidate on the validation part."""
@@ -172,8 +176,9 @@ class Look:
 
     @property
     def worse(self) -> list[str]:
-        """Candidates that are shown to be worse than the leader, and were not dropped."""
-        return [name for name, gap in self.gaps.items() if gap.below(0) and name not in self.dropped]
+        """Candidates that are shown to be worse than the leader, could be dropped, and were not."""
+        worse = [name for name, gap in self.gaps.items() if gap.below(0) and name not in self.dropped]
+        return [name for name in worse if self.judged is None or name in self.judged]
 
     def seconds(self, name: str) -> float:
         """Mean duration of a run of a candidate."""
@@ -306,7 +311,7 @@ class _Late:
         # Later trainings know more of the others than this rung does, so it drops only those that enter.
         droppable = None if present.rung == first else trained
         known = {name: each for look in looks if look.rung == first for name, each in look.scores.items()}
-        early = _compared([*racing, *trained], {**known, **scores}, first, self.plan, droppable)
+        early = _compared([*racing, *trained], {**known, **scores}, first, self.plan, droppable, trained)
         assert early is not None, "all have the seeds of the first rung"
         if present.rung == first:
             looks.append(early)
@@ -316,7 +321,7 @@ class _Late:
         if kept and self._seconds(early, kept, present.rung) <= self.remaining():
             scores = self.train([*racing, *kept], present.rung)
             joined = [name for name in kept if len(scores.get(name, {})) >= present.rung.seeds]
-            look = _compared([*racing, *joined], scores, present.rung, self.plan) if joined else None
+            look = _compared([*racing, *joined], scores, present.rung, self.plan, None, joined) if joined else None
             if look is not None and look.rung == present.rung:
                 looks.append(look)
                 kept = [name for name in kept if name not in joined]
@@ -365,7 +370,12 @@ class _Late:
 
 
 def _compared(
-    racing: Sequence[str], scores: Scores, rung: Rung, plan: RacePlan, droppable: Sequence[str] | None = None
+    racing: Sequence[str],
+    scores: Scores,
+    rung: Rung,
+    plan: RacePlan,
+    droppable: Sequence[str] | None = None,
+    joined: Sequence[str] = (),
 ) -> Look | None:
     """Compare candidates after a rung; None if they share fewer than two seeds. All may be dropped by default.
 
@@ -389,10 +399,13 @@ def _compared(
     worse = [name for name in worse if droppable is None or name in droppable]
     worse.sort(key=lambda name: gaps[name].mean)
     early = rung.fraction < LEAST_FRACTION
-    most = 0 if early or (plan.fresh and len(seeds) > plan.choosing_seeds) else len(racing) - FEWEST
+    if early or (plan.fresh and len(seeds) > plan.choosing_seeds):
+        droppable = ()
+    most = 0 if droppable == () else len(racing) - FEWEST
     return Look(
-        rung=Rung(rung.fraction, len(seeds)), scores=shared, leader=leader, gaps=gaps, dropped=tuple(worse[:most])
-    )
+        rung=Rung(rung.fraction, len(seeds)), scores=shared, leader=leader, gaps=gaps, dropped=tuple(worse[:most]),
+        joined=tuple(joined), judged=None if droppable is None else tuple(droppable),
+    )  # fmt: skip
 
 
 def _stays_worse(scores: Scores, name: str, leader: str, gap: float) -> bool:

@@ -14,7 +14,7 @@ from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
 from posenc.workbench.advice.verdict import NAMING_ERROR
 from posenc.workbench.progress import format_duration
-from posenc.workbench.report.number_format import interval, join_words, number, signed_number
+from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 
 NONE = "none"
 VALIDATION = "the validation part"
@@ -158,19 +158,18 @@ def _more(race: Race, untried: Sequence[str]) -> str:
     if more is None:
         return "more seeds would not decide it, because the held-out data are few: more data would."
     more = max(more, race.next_seconds - race.left) + race.waiting_seconds
-    others = f", with the time for the {len(untried)} not tried" if untried else ""
+    others = f", which includes the {len(untried)} that were not tried" if untried else ""
     return (
         f"about {format_duration(more)} more may decide it{others}: the same command with a larger budget goes on from "
         "here."
     )
 
 
-def stop_sentence(race: Race, baselines: Sequence[str] = ()) -> str:
+def stop_sentence(race: Race) -> str:
     """Sentence on a race that ended with time left; "" for another one.
 
     Args:
         race: The race.
-        baselines: Names of the baselines that were scored in the time that was left.
 
     Returns:
         The sentence.
@@ -180,7 +179,6 @@ def stop_sentence(race: Race, baselines: Sequence[str] = ()) -> str:
     return (
         f"The race ended with {format_duration(race.left)} left, because its next comparison takes about "
         f"{format_duration(race.next_seconds)} of the clock at the speed of this race."
-        + (f" That time was for {join_words([*baselines])} and for controls." if baselines else "")
     )
 
 
@@ -195,15 +193,13 @@ def control_sentence(gaps: Sequence[ControlGap], chosen: str, scale: Scale) -> s
     Returns:
         One sentence; "" without a control.
     """
-    phrases = [_against(each, scale) for each in gaps]
-    if not phrases:
+    if not gaps:
         return ""
-    level = "95% intervals that hold together" if len(phrases) > 1 else "a 95% interval"
-    tested = [each for each in gaps if each.gap is not None and each.look is None]
-    part = f" on {scale.held_out}" if tested else ""
-    if tested and len(tested) < len(gaps):
-        part += " if nothing else is said"
-    return f"{scale.name(chosen)} {'; it '.join(phrases)} ({scale.metric.name}{part}; {level})."
+    known = [each for each in gaps if each.gap is not None]
+    phrases = [_against(each, scale) for each in gaps]
+    level = "95% intervals that hold together" if len(known) > 1 else "a 95% interval"
+    note = f" ({scale.metric.name}; {level})" if known else ""
+    return f"{scale.name(chosen)} {'; it '.join(phrases)}{note}."
 
 
 def _against(each: ControlGap, scale: Scale) -> str:
@@ -211,7 +207,7 @@ def _against(each: ControlGap, scale: Scale) -> str:
     control = f"{each.reason} ({each.name})"
     if (gap := each.gap) is None:
         return f"was not compared with {control}, because no time was left"
-    where = f" on {scale.validation}, {rung_words(each.look)}" if each.look else ""
+    where = f" on {scale.validation}, {rung_words(each.look)}" if each.look else f" on {scale.held_out}"
     if gap.above(0) or gap.below(0):
         word, size = ("better", gap) if gap.above(0) else ("worse", negated(gap))
         return f"is {word} than {control} by {scale.gap(size)}{where}"
@@ -273,7 +269,7 @@ def reference_sentences(
     made = []
     for name, values in references.items():
         if (gap := gaps.get(name)) is None:
-            made.append(f"The baseline {name} has no score, because no time was left for it.")
+            made.append(f"The baseline {name} has fewer than two scores, because no time was left for more.")
             continue
         word = "better" if gap.above(0) else "worse" if gap.below(0) else "not told apart from it"
         made.append(
@@ -302,32 +298,29 @@ def look_sentences(looks: Sequence[Look], scale: Scale) -> list[str]:
         The sentences.
     """
     made = []
-    seen: set[str] = set()
     for look in looks:
         means = look.means()
-        joined = [name for name in look.scores if name not in seen] if seen else []
-        seen.update(look.scores)
         dropped = f"dropped: {', '.join(map(scale.name, look.dropped))}" if look.dropped else "nothing was dropped"
         kept = f", and {_listed([*map(scale.name, look.worse)])} stayed though worse" if look.worse else ""
         made.append(
-            f"{rung_words(look).capitalize()}{joined_words(joined)}: {scale.name(look.leader)} leads with "
+            f"{rung_words(look).capitalize()}{joined_words(look)}: {scale.name(look.leader)} leads with "
             f"{scale.metric.name} {scale.value(means[look.leader])} on {scale.validation}; {dropped}{kept}."
         )
     if any(look.worse for look in looks):
         made.append(
-            "A candidate that is worse stays if it catches up, so that more training may change the order. Two "
-            "candidates always stay."
+            "A candidate that is worse stays where more training may change the order, and where fewer than two "
+            "candidates would be left."
         )
     return made
 
 
-def joined_words(joined: Sequence[str]) -> str:
-    """Phrase on candidates that a look has and no look before it; "" without one.
+def joined_words(look: Look) -> str:
+    """Phrase on candidates that entered late; "" without one.
 
     Args:
-        joined: Their names.
+        look: The comparison that they join.
 
     Returns:
         The phrase, such as ", with 2 further candidates".
     """
-    return f", with {len(joined)} further candidate{'s' * (len(joined) > 1)}" if joined else ""
+    return f", with {count(len(look.joined), 'further candidate')}" if look.joined else ""

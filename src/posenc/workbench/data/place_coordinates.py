@@ -192,8 +192,8 @@ def _on_sphere(
             if _is(first, LONGITUDES) and _is(second, LATITUDES):  # Their names state the order.
                 remedy = f"exchange the names {first} and {second} in the header"
             raise UserFileError(f"{fault} Longitude and latitude look swapped: {remedy}.")
-        several = f" {len(beyond):,} rows are beyond." if len(beyond) > 1 else ""
-        raise UserFileError(f"{fault}{several} Correct the line, or read the columns as planar: --geometry plane")
+        lines = f"{len(beyond):,} lines with such a latitude" if len(beyond) > 1 else "line"
+        raise UserFileError(f"{fault} Correct the {lines}, or read the columns as planar: --geometry plane")
     beyond = np.flatnonzero((longitude < -MOST_LONGITUDE) | (longitude > TURN))
     if len(beyond):
         at = int(beyond[0])

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from posenc.scheme import Scheme
+
 ALIGN = 32
 """Alignment of a tensor in its row, in numbers: products on tensor cores need at least 16 bytes."""
 
@@ -166,9 +168,10 @@ def refuse_other_structure(models: Sequence[nn.Module]) -> None:
 
 
 def _structure(model: nn.Module) -> dict[str, tuple[object, ...]]:
-    structure: dict[str, tuple[object, ...]] = {
-        name or "the model": (type(module).__name__, module.extra_repr()) for name, module in model.named_modules()
-    }
+    structure: dict[str, tuple[object, ...]] = {}
+    for name, module in model.named_modules():  # schemes may differ in values, such as a standard deviation
+        options = "" if isinstance(module, Scheme) else module.extra_repr()
+        structure[name or "the model"] = (type(module).__name__, options)
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         kind = "trained" if tensor.requires_grad else "fixed"
         structure[name] = (kind, tuple(tensor.shape), tensor.dtype, tensor.device)

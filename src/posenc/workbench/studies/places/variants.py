@@ -55,6 +55,7 @@ ANYWHERE = (
 )  # fmt: skip
 ON_SPHERES = ("xyz", "sphere-c", "sphere-c-plus", "sphere-m", "sphere-m-plus", "sphere-dfs", "harmonics", "geoclip")
 IN_PLANES = ("space2vec-grid", "space2vec-theory")
+FURTHER_AXIS = "a further axis beside the place: a third name in --coordinates, such as a depth, or --time COLUMN"
 WITH_FURTHER_AXES = ("fourier-mixed", "sphere-c-plus-mixed", "fourier-joint")
 """Variants for tables with a depth, a time or another axis beside the place."""
 VARIANTS = (*ANYWHERE, *ON_SPHERES, *WITH_FURTHER_AXES)
@@ -262,9 +263,7 @@ def _own(label: str, sizes: Sizes) -> PlaceVariant | None:
     if label not in VARIANTS:
         return None
     if label in WITH_FURTHER_AXES and not sizes.further:
-        raise ValueError(
-            f"{label} needs a further axis beside the place: --coordinates longitude latitude depth, or --time COLUMN."
-        )
+        raise ValueError(f"{label} needs {FURTHER_AXIS}.")
     if not fits(label, sizes.region.geometry, sizes.further):
         raise ValueError(
             f"{label} needs longitude and latitude; the coordinates are of the kind {sizes.region.geometry}."
