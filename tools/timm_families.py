@@ -42,7 +42,7 @@ TIMM_GRIDS = (
     "vit_small_patch16_rope_mixed_224", "vit_pe_core_tiny_patch16_384", "eva_giant_patch14_224",
     "naflexvit_base_patch16_par_gap",
 )  # fmt: skip
-"""Models of timm that rotate by the places of patches, and some that do not or otherwise."""
+"""Models of timm with a rotary embedding of patches, and some that are refused."""
 
 
 def vision_row(name: str) -> Row:

@@ -23,7 +23,13 @@ SHAPES = ((3, 5), (4, 4))
 
 
 class RotationLayout(NamedTuple):
-    """How a model rotates heads: their width and number, and the channels that rotate together."""
+    """Layout of a rotary embedding in the heads of a model.
+
+    Attributes:
+        head_dim: Width d of a head.
+        heads: Number H of heads.
+        pairing: Pairs of channels that rotate together, as in ``AxialRoPE``.
+    """
 
     head_dim: int
     heads: int
