@@ -59,6 +59,16 @@ def test_a_result_travels_as_it_was_stored(tmp_path: Path) -> None:
     assert not left.exists()
 
 
+def test_what_late_nodes_left_on_this_host_is_removed_and_no_other_command_s() -> None:
+    late = [remote_work.temporary_store("session", node) for node in ("one", "two")]
+    other = remote_work.temporary_store("another", "one")
+    (late[1] / "file").write_text("written by a worker that ended late")
+    remote_work.remove_stores_of_host("session")
+    assert not any(root.exists() for root in late)
+    assert other.exists()
+    remote_work.remove_stores_of_host("session")  # nothing is left: no error
+
+
 def test_a_run_that_fails_sends_its_traceback() -> None:
     kinds = messages(assignment(toys(1, "fail")))
     assert kinds["failure"][0].content.startswith("On node:\nTraceback")

@@ -106,9 +106,13 @@ class RayExecutor:
         """
         if not self.checked:
             self.prepare(specs, store_root)
-        with ray_cluster.connection(self.address, self.cpus) as ray:
-            ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
-            RayQueue(ray, self, store_root, emit).run(specs)
+        session = uuid.uuid4().hex[:12]
+        try:
+            with ray_cluster.connection(self.address, self.cpus) as ray:
+                ray_cluster.refuse_too_small(ray, any(spec.device != "cpu" for spec in specs), self._most_memory(specs))
+                RayQueue(ray, self, session, store_root, emit).run(specs)
+        finally:  # a worker that died late, or was too busy to answer, has left its store
+            remote_work.remove_stores_of_host(session)
 
 
 class Flight:
@@ -139,13 +143,14 @@ class RayQueue:
     Args:
         ray: The module, connected.
         executor: The executor.
+        session: Name of the temporary stores of the workers.
         store_root: Folder of the store.
         emit: Called with every progress event.
     """
 
-    def __init__(self, ray: Any, executor: RayExecutor, store_root: Path, emit: Emit) -> None:
+    def __init__(self, ray: Any, executor: RayExecutor, session: str, store_root: Path, emit: Emit) -> None:
         self.ray, self.executor, self.store, self.emit = ray, executor, Store(store_root), emit
-        self.session = uuid.uuid4().hex[:12]
+        self.session = session
         self.files = RunFiles(store_root)
         self.queue: deque[list[RunSpec]] = deque()
         self.locked: dict[str, tuple[RunSpec, float]] = {}

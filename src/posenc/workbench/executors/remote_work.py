@@ -201,6 +201,11 @@ def _traceback(root: Path, key: str, node: str) -> str:
 # -- the temporary store --------------------------------------------------------------------------------------------
 
 
+def temporary_base() -> Path:
+    """Folder of this user's temporary stores on this machine."""
+    return Path(tempfile.gettempdir()) / f"posenc-{getpass.getuser()}"
+
+
 def temporary_store(session: str, node: str) -> Path:
     """Make the temporary store of a command on this machine, readable by its user alone.
 
@@ -214,7 +219,7 @@ def temporary_store(session: str, node: str) -> Path:
     Raises:
         OSError: The folder belongs to another user, or cannot be written.
     """
-    base = Path(tempfile.gettempdir()) / f"posenc-{getpass.getuser()}"
+    base = temporary_base()
     base.mkdir(mode=0o700, exist_ok=True)
     state = base.lstat()
     if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "getuid") and state.st_uid != os.getuid()):
@@ -239,6 +244,16 @@ def remove_temporary_store(session: str, node: str) -> None:
     """
     with suppress(OSError):
         shutil.rmtree(temporary_store(session, node), ignore_errors=True)
+
+
+def remove_stores_of_host(session: str) -> None:
+    """Remove the temporary stores that the nodes of a command left on this host, once the nodes have ended.
+
+    Args:
+        session: Name of the temporary stores.
+    """
+    for left in temporary_base().glob(f"{session}-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _receive(work: Assignment, root: Path, fetch: Callable[[str], bytes]) -> None:
