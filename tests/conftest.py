@@ -90,6 +90,17 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def small_surfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trained shapes are drawn small, and compared at few points of their surface: a second, not five."""
+    from posenc.workbench.studies.shape_fit import execute, stored_shape
+
+    for name, number in (("FRAME_RESOLUTION", 8), ("FRAME_SIDE", 16), ("IMAGE_SIDE", 24), ("SECTION_SIDE", 20)):
+        monkeypatch.setattr(execute, name, number)
+    for module in (execute, stored_shape):
+        monkeypatch.setattr(module, "SURFACE_POINTS", 200)
+
+
+@pytest.fixture
 def data_folder() -> Path:
     """The folder of real data (photographs, meshes, maps)."""
     data = os.environ.get("POSENC_DATA")

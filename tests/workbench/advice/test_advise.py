@@ -36,7 +36,7 @@ SMALL = {
     "recordings.npz": {"epochs": 4},
     "readings.csv": {"epochs": 4, "context": 6, "horizon": 2},
     "molecules": {"epochs": 4},
-    "solid.off": {"steps": 4, "batch": 64, "pools.held": 256, "parameters": 6000},
+    "solid.off": {"steps": 4, "batch": 64, "resolution": 20, "pools.held": 256, "parameters": 6000},
 }
 """File to settings that make a training a matter of a second."""
 ENCODINGS = {candidate.name for kind in KINDS for candidate in kind.candidates if not candidate.control}
@@ -68,7 +68,7 @@ def page_text(advice: Advice) -> str:
 
 
 @pytest.mark.full
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_this_process", "small_surfaces")
 @pytest.mark.parametrize("name", SMALL)
 def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
     advice = advised(tmp_path, name)

@@ -29,7 +29,7 @@ OPTIONS = {
     "series": "--schemes none --set epochs=2 --set context=6 --set horizon=2",
     "places": "--schemes none --set epochs=2 --panels scores",
     "image-fit": f"--schemes none {FIELDS} --set limit.steps=2",
-    "shape-fit": f"--schemes none {FIELDS} --set steps=2 --set batch=64 --set pools.held=256",
+    "shape-fit": f"--schemes none {FIELDS} --set steps=2 --set batch=64 --set resolution=20 --set pools.held=256",
     "scene": "--schemes none --set parameters=6000 --set steps=2 --set longest_side=12 --set rays=64 --set held_out=2",
 }
 """Study to options that make its training a matter of seconds."""
@@ -91,7 +91,7 @@ def test_data_look_prints_the_command(command: str, tmp_path: Path, monkeypatch,
 
 
 @pytest.mark.full
-@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.usefixtures("in_this_process", "small_surfaces")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_trains_and_its_page_prints_commands_that_work(command, tmp_path, monkeypatch, capsys) -> None:
     """Before, commands on a page named the data without their folder, so that they failed where the run was started."""

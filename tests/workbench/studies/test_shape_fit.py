@@ -34,7 +34,7 @@ pytestmark = pytest.mark.bare
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def quick(monkeypatch, small_surfaces):
     """The quick preset, every fit over in a moment."""
     sizes = {"parameters": 9_000, "finest": 16, "coarsest": 4, "levels": 3, "steps": 20, "batch": 256, "resolution": 20}
     pools = shapes.PoolSizes(uniform=400, near=600, surface=400, held=500)
@@ -46,10 +46,6 @@ def quick(monkeypatch):
         own=OwnDataPlan(seeds=(0, 1), parts=False, half=False),
     )
     monkeypatch.setitem(presets.PRESETS, "quick", small)
-    for name, number in (("FRAME_RESOLUTION", 8), ("FRAME_SIDE", 16), ("IMAGE_SIDE", 24), ("SECTION_SIDE", 20)):
-        monkeypatch.setattr(execute, name, number)
-    for module in (execute, stored_shape):
-        monkeypatch.setattr(module, "SURFACE_POINTS", 200)
     return small
 
 
