@@ -176,7 +176,7 @@ def document() -> str:
         grids=as_text(grids, ("own rotation", "another base", "another base, from files")),
         timm=timm,
         vision=as_text(vision, ("rows of a scheme", "another image size")),
-        timm_windows=as_text(timm_windows, ("read and written", "other windows")),
+        timm_windows=as_text(timm_windows, ("read and written", "another image size")),
         timm_grids=as_text(timm_grids, ("own rotation", "another base", "another image size")),
     )
 
@@ -254,7 +254,8 @@ Models of timm {timm} with two blocks of width 48 and 4 x 4 patches.
 ## Models of timm with windows
 
 * **read and written**: `replace_window_biases(model, window_biases(model))` against the model before.
-* **other windows**: `resize_windows(model, ..)`.
+* **another image size**: the same, then `model.set_input_size(img_size=128, window_size=8)` of both, from images of
+  64 x 64 pixels and windows of 4 x 4 patches. The window of BEiT is the image.
 
 {timm_windows}
 ## Models of timm that rotate on a grid
