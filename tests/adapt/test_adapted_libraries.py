@@ -190,7 +190,6 @@ def test_the_old_spelling_and_generation_with_a_cache():
     [
         ("Gemma3Text", r"has a rotation for each of \w+, \w+; one for all is adapted here"),
         ("GPTJ", r"GPTJForCausalLM has no part called `rotary_emb`, so this is not a model of Llama's kind"),
-        ("GptOss", r"gives the two channels of a pair different numbers|makes no cosines"),
     ],
 )
 def test_what_is_not_of_its_kind_is_refused(name, sentence):

@@ -130,7 +130,7 @@ class SchemeEmbedding(nn.Module):
             raise ValueError(
                 f"this model has position ids of shape {tuple(position_ids.shape)}; a scheme for text reads (B, N)."
             )
-        ones = x.new_ones(*position_ids.shape, self.kind.turning)
+        ones = x.new_ones(*position_ids.shape, self.kind.width)
         embeddings = PositionEmbeddings((ones, torch.zeros_like(ones)))
         rotations = [None if each is None else functools.partial(each, x, position_ids) for each in self.rotations]
         embeddings.forward_pass = ForwardPass(

@@ -2,8 +2,9 @@
 
 Two conventions differ among these models. Both are measured by calling functions of the model. The first is the pairs
 of channels that rotate together, measured with the model's ``apply_rotary_pos_emb``. The second is the order of the
-cosines, ``(c_0 c_1 .. c_0 c_1 ..)`` or ``(c_0 c_0 c_1 c_1 ..)``, measured with its ``rotary_emb``. Llama has halves and
-the first order, GLM interleaved pairs and the first order, Cohere interleaved pairs and the second order.
+cosines, ``(c_0 c_1 .. c_0 c_1 ..)``, ``(c_0 c_0 c_1 c_1 ..)`` or ``(c_0 c_1 ..)``, measured with its ``rotary_emb``.
+Llama has halves and the first order, GLM interleaved pairs and the first order, Cohere interleaved pairs and the second
+order, gpt-oss halves and the third order.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from posenc.adapt.configuration_writing import Rotation, describable, write_rota
 from posenc.adapt.rotary_embedding import (
     Kind,
     Layout,
+    Order,
     Rotary,
     join_channels,
     own_application,
     own_rotation,
     pair_channels,
+    repeat_numbers,
 )
 from posenc.adapt.saved_scheme import remove_schemes, write_schemes
 from posenc.length_rope import LengthRoPE
@@ -245,13 +248,15 @@ def _kind(module: Any) -> Kind:
             f"the `rotary_emb` of {type(module).__name__} makes no cosines and sines of tokens and position ids alone "
             f"({error}), so it is not of Llama's kind."
         ) from error
-    if not halves and not twos:
+    numbers: Order = "half" if halves else "interleaved" if twos else "once"
+    turning = 2 * d if numbers == "once" else d
+    pairs = _pairs_of(module, turning, numbers)
+    if numbers == "once" and pairs is None:
         raise ValueError(
             f"the `rotary_emb` of {type(module).__name__} gives the two channels of a pair different numbers, so it is "
             "not of Llama's kind."
         )
-    numbers: Layout = "half" if halves else "interleaved"
-    return Kind(d, _pairs_of(module, d, numbers), numbers)
+    return Kind(turning, pairs or "half", numbers)
 
 
 def _cos_sin(module: Any, *texts: Sequence[int]) -> tuple[Tensor, Tensor]:
@@ -287,13 +292,13 @@ def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE | LengthRoPE, lengt
     )
 
 
-def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
-    """The pairs that the model rotates, measured with its ``apply_rotary_pos_emb``; Llama's if it has none."""
+def _pairs_of(module: Any, d: int, numbers: Order) -> Layout | None:
+    """The pairs that the model rotates, measured with its ``apply_rotary_pos_emb``; None if it has none that does."""
     tried = own_application(module)
     generator = torch.Generator().manual_seed(0)
     q, k = torch.randn(2, 1, 1, 3, d, generator=generator)
     angle = torch.rand(1, 3, d // 2, generator=generator)
-    cos, sin = (join_channels(t, t, numbers) for t in (angle.cos(), angle.sin()))
+    cos, sin = (repeat_numbers(t, numbers) for t in (angle.cos(), angle.sin()))
     layouts: tuple[Layout, ...] = ("half", "interleaved")
     try:
         found = None if tried is None else tried(q, k, cos, sin)
@@ -304,7 +309,7 @@ def _pairs_of(module: Any, d: int, numbers: Layout) -> Layout:
         own = _turned(q, angle[:, None], pairs) @ _turned(k, angle[:, None], pairs).mT
         if logits is not None and logits.shape == own.shape and torch.allclose(logits, own, atol=1e-4):
             return pairs
-    return "half"
+    return None
 
 
 def _turned(x: Tensor, angle: Tensor, pairs: Layout) -> Tensor:

@@ -18,6 +18,7 @@ from posenc.positions import sequence
 from posenc.scheme import Scheme
 
 Layout = Literal["half", "interleaved"]
+Order = Literal["half", "interleaved", "once"]
 PROBED = (0, 1, 7, 1 << 10, 1 << 14, 1 << 17, 1 << 20, 1 << 30)
 """Positions at which a scheme is compared with a rotation; a temperature begins far out."""
 
@@ -28,16 +29,23 @@ class Kind(NamedTuple):
     Attributes:
         turning: Number of channels that rotate.
         pairs: Channels that rotate together.
-        numbers: Order of the cosines and sines.
+        numbers: Order of the cosines and sines; "once" if each pair of channels has one, as in gpt-oss.
     """
 
     turning: int
     pairs: Layout
-    numbers: Layout
+    numbers: Order
+
+    @property
+    def width(self) -> int:
+        """Number of cosines for each token."""
+        return self.turning // 2 if self.numbers == "once" else self.turning
 
 
 class Rotary(nn.Module):
-    """A ``rotary_emb`` for transformers models: cosines and sines ``(B, N, d)`` of a scheme that rotates q and k alike.
+    """A ``rotary_emb`` for transformers models: cosines and sines of a scheme that rotates q and k alike.
+
+    They have the shape ``(B, N, d)``, or ``(B, N, d / 2)`` in a model that has one for each pair of channels.
 
     It computes angles in float64. In float32 an angle is wrong by a thousandth of a turn after 100,000 tokens.
 
@@ -59,7 +67,7 @@ class Rotary(nn.Module):
         probe = nn.functional.pad(join_channels(ones, torch.zeros_like(ones), self.kind.pairs), (0, self._width - d))
         turned = self.scheme.transform(probe.expand(len(position_ids), 1, position_ids.shape[-1], -1), where, "q")
         cos, sin = pair_channels(turned[:, 0, :, :d].to(x.dtype), self.kind.pairs)
-        return join_channels(cos, cos, self.kind.numbers), join_channels(sin, sin, self.kind.numbers)
+        return repeat_numbers(cos, self.kind.numbers), repeat_numbers(sin, self.kind.numbers)
 
     @property
     def _width(self) -> int:
@@ -89,6 +97,11 @@ def join_channels(a: Tensor, b: Tensor, layout: Layout) -> Tensor:
     return torch.cat([a, b], -1) if layout == "half" else torch.stack([a, b], -1).flatten(-2)
 
 
+def repeat_numbers(numbers: Tensor, order: Order) -> Tensor:
+    """Cosines or sines of pairs as a model orders them."""
+    return numbers if order == "once" else join_channels(numbers, numbers, order)
+
+
 def _refuse_other_turns(rotary: Rotary) -> None:
     """Refuses a scheme whose map at q or k is not the rotation that the model computes from cosines and sines."""
     scheme, (d, pairs, numbers) = rotary.scheme, rotary.kind
@@ -104,7 +117,7 @@ def _refuse_other_turns(rotary: Rotary) -> None:
     if width >= d:
         with torch.no_grad():
             where, cos_sin = scheme.prepare(sequence(ids)), rotary(x, ids)
-            (cos, _), (sin, _) = (pair_channels(t[:, None], numbers) for t in cos_sin)
+            cos, sin = (t[:, None] if numbers == "once" else pair_channels(t[:, None], numbers)[0] for t in cos_sin)
             a, b = pair_channels(x[..., :d], pairs)
             turned = torch.cat([join_channels(a * cos - b * sin, b * cos + a * sin, pairs), x[..., d:]], -1)
             maps = (scheme.transform(x, where, site) for site in ("q", "k"))
