@@ -239,6 +239,25 @@ def swin(scheme: Any, same: Same) -> None:
     same(bias_of(scheme, posenc.grid(*scheme.window), config.num_heads[0]), theirs().reshape(3, 49, 49))
 
 
+def swin_v2(scheme: Any, same: Same) -> None:
+    """Attention of equal tokens: queries and keys of zero leave the bias alone in the logits."""
+    code = pytest.importorskip("transformers.models.swinv2.modeling_swinv2")
+    config = pytest.importorskip("transformers").Swinv2Config(attention_probs_dropout_prob=0.0)
+    window, heads = 2 * (config.window_size,), config.num_heads[0]
+    layer = code.Swinv2SelfAttention(config, config.embed_dim, heads, window).eval()
+    first, last = layer.continuous_position_bias_mlp[0], layer.continuous_position_bias_mlp[2]
+    first.weight.data.copy_(-scheme.inner.data.T.normal_())  # query minus key there
+    first.bias.data.copy_(scheme.offset.data.normal_())
+    last.weight.data.copy_(scheme.outer.data.T)
+    for parameter in (*layer.query.parameters(), *layer.key.parameters()):
+        parameter.data.zero_()
+    count = window[0] * window[1]
+    x = torch.randn(1, count, config.embed_dim, generator=torch.Generator().manual_seed(0))
+    weights = layer(x, output_attentions=True)[1][0].detach()
+    assert float(weights.std()) > 1e-3
+    same(bias_of(scheme, posenc.grid(*window), heads).softmax(-1), weights)
+
+
 def table_of(name: str, rows: str) -> Any:
     """Rows, width and spread of a learned table."""
 
@@ -289,6 +308,7 @@ VALUES: Mapping[tuple[str, str], Callable[[Any, Same], None]] = {
     ("Whisper", "encoder, added once"): whisper,
     ("DINOv3", "all, at `grid(14, 14, span=2 * torch.pi)`"): dinov3,
     ("Swin", "all"): swin,
+    ("Swin V2", "all"): swin_v2,
 }
 """Comparisons of values, by family and layers."""
 SETTINGS: Mapping[tuple[str, str], Callable[[Any], None]] = {
