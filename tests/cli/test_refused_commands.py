@@ -79,6 +79,7 @@ WITHOUT_TORCH = {
     "data recordings --read file.txt --blocks 0": "--blocks is a number of at least 1; got 0",
     "data fashion-mnist --to file.txt": "Choose another with --to",
     "store pack folder": "There are no results in runs",
+    "store pack packs --array-bytes -1": "--array-bytes is a number of bytes, at least 0; got -1",
     "store compact": "There are no results in runs",
     "store gc": "There are no results in runs",
     "store merge absent": "absent is not there. Name a pack",

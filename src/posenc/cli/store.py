@@ -14,12 +14,13 @@ def pack(
     study: str | None = None,
     preset: str | None = None,
     out: Path = Path("runs"),
+    array_bytes: int = 4096,
     force: bool = False,
 ) -> int:
     """Write finished results, without weights, as files small enough to commit.
 
     One file for each study and preset, STUDY-PRESET.pack, of at most 1 MB; more runs go into further files. Merge them
-    into any store: posenc store merge DIR.
+    into any store: posenc store merge DIR. Larger arrays are left out, and a panel that needs one is then not drawn.
 
     For example:
 
@@ -32,14 +33,17 @@ def pack(
         study: Only this study.
         preset: Only this preset.
         out: The store.
+        array_bytes: Largest array that is written, in bytes.
         force: Replace packs that exist.
     """
+    if array_bytes < 0:
+        raise ValueError(f"--array-bytes is a number of bytes, at least 0; got {array_bytes}. As --array-bytes 32768.")
     request_checks.refuse_no_store(out)
     request_checks.refuse_folder(to, "DIR")
     from posenc.workbench.storage import packs
     from posenc.workbench.storage.store import Store
 
-    for path in packs.pack(Store(out, create=False), to, study, preset, force=force):
+    for path in packs.pack(Store(out, create=False), to, study, preset, array_bytes=array_bytes, force=force):
         print(f"{path}  {path.stat().st_size:,} bytes, {len(packs.read(path)[1])} runs")
     return 0
 

@@ -121,6 +121,20 @@ def test_parts_that_a_pack_leaves_out_are_named(tmp_path: Path) -> None:
     assert (again, same) == (header, run)
 
 
+def test_a_larger_limit_brings_arrays_also_to_a_store_that_lacks_them(tmp_path: Path) -> None:
+    origin, store = stored(tmp_path / "a", spec()), Store(tmp_path / "b")
+    merge(store, *pack(origin, tmp_path / "small"))
+    assert "picture" not in store.arrays(spec().identity)
+    (file,) = pack(origin, tmp_path / "large", array_bytes=64 * 64 * 4)
+    assert read(file)[1][0].left_out == {"weights.safetensors": "packs hold no weights"}
+    assert merge(store, file).same == 1
+    assert (store.arrays(spec().identity)["picture"] == origin.arrays(spec().identity)["picture"]).all()
+    (none,) = pack(origin, tmp_path / "none", array_bytes=0)
+    assert "counts" in read(none)[1][0].left_out
+    with pytest.raises(ValueError, match="array_bytes is a number of bytes, at least 0; got -1"):
+        pack(origin, tmp_path / "wrong", array_bytes=-1)
+
+
 def test_weights_of_a_packed_run_are_one_sentence(tmp_path: Path) -> None:
     store = Store(tmp_path / "b")
     merge(store, *pack(stored(tmp_path / "a", spec()), tmp_path))

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ENDING = ".pack"
 FORMAT = 1
 ARRAY_BYTES = 4096
-"""Largest array in a pack, in bytes before compression."""
+"""Largest array in a pack, in bytes before compression, if nothing else is asked."""
 FILE_BYTES = 1_000_000
 """Largest pack in bytes; further runs are written to ``STUDY-PRESET-2.pack`` and so on."""
 CONTENT_BYTES = 64 * 2**20
@@ -116,7 +116,13 @@ class MergeCounts(NamedTuple):
 
 
 def pack(
-    store: Store, folder: Path, study: str | None = None, preset: str | None = None, *, force: bool = False
+    store: Store,
+    folder: Path,
+    study: str | None = None,
+    preset: str | None = None,
+    *,
+    array_bytes: int | None = None,
+    force: bool = False,
 ) -> list[Path]:
     """Write the finished runs of a store as packs, without weights. A run of two presets is in the packs of both.
 
@@ -125,6 +131,8 @@ def pack(
         folder: Folder of the packs, with one or more files for each study and preset; made if it does not exist.
         study: Only this study; None for all.
         preset: Only this preset; None for all.
+        array_bytes: Largest array that is written, in bytes before compression. Default: 4096. A panel whose array is
+            left out is not drawn from the pack.
         force: True to replace packs that exist.
 
     Returns:
@@ -132,7 +140,7 @@ def pack(
 
     Raises:
         StoreError: The store has no finished run of that study and preset.
-        ValueError: A pack exists, without ``force``, or the folder cannot be written.
+        ValueError: A pack exists, without ``force``, the folder cannot be written, or ``array_bytes`` is negative.
 
     Example:
         >>> import tempfile
@@ -147,6 +155,9 @@ def pack(
         >>> print(merge(Store(tempfile.mkdtemp()), files[0]))
         1 new, 0 stored already, 0 with another result.
     """
+    largest = ARRAY_BYTES if array_bytes is None else array_bytes
+    if largest < 0:
+        raise ValueError(f"array_bytes is a number of bytes, at least 0; got {largest}.")
     groups: dict[tuple[str, str], list[Stored]] = {}
     for stored in sorted(store.everything(), key=lambda s: (*s.spec.labels.values(), s.name)):
         presets = dict.fromkeys(labels["preset"] for labels in store.labels_of(stored))
@@ -155,7 +166,7 @@ def pack(
                 groups.setdefault((stored.spec.study, each), []).append(stored)
     if not groups:
         raise StoreError(f"There is nothing to pack: {store.root} has no finished run of that study and preset.")
-    files = [file for group, runs in sorted(groups.items()) for file in _packs(store, folder, *group, runs)]
+    files = [file for group, runs in sorted(groups.items()) for file in _packs(store, folder, group, runs, largest)]
     return write_outputs(((path, partial(_write, data)) for path, data in files), force=force, option="DIR:")
 
 
@@ -163,7 +174,8 @@ def merge(store: Store, source: Path) -> MergeCounts:
     """Copy the runs of a pack, of a folder of packs or of another store into a store.
 
     A run that the store has with an equal result is not copied. If the results differ, both are kept, and ``posenc
-    results`` shows both. A run that came from a pack receives its weights and large arrays from a store that has them.
+    results`` shows both. A run that came from a pack receives its weights and large arrays from a store or a pack that
+    has them.
 
     Args:
         store: Receives the runs.
@@ -275,10 +287,13 @@ def _write(data: bytes, path: Path) -> None:
     path.write_bytes(data)
 
 
-def _packs(store: Store, folder: Path, study: str, preset: str, runs: Sequence[Stored]) -> Iterator[tuple[Path, bytes]]:
+def _packs(
+    store: Store, folder: Path, group: tuple[str, str], runs: Sequence[Stored], largest: int
+) -> Iterator[tuple[Path, bytes]]:
     """Names and contents of the packs of one study and preset, as many as their size needs."""
+    study, preset = group
     head = msgspec.json.encode(Header(format=FORMAT, made_by=f"posenc {__version__}", study=study, preset=preset))
-    left, number = [msgspec.json.encode(_packed(store, stored)) for stored in runs], 1
+    left, number = [msgspec.json.encode(_packed(store, stored, largest)) for stored in runs], 1
     while left:
         sizes = accumulate((len(line) + 1 for line in left), initial=len(head) + 1)
         take, data = max(1, sum(size < CONTENT_BYTES for size in sizes) - 1), b""
@@ -290,13 +305,13 @@ def _packs(store: Store, folder: Path, study: str, preset: str, runs: Sequence[S
         left, number = left[take:], number + 1
 
 
-def _packed(store: Store, stored: Stored) -> PackedRun:
+def _packed(store: Store, stored: Stored, largest: int) -> PackedRun:
     small, left_out = {}, {WEIGHTS: NO_WEIGHTS} | stored.left_out
     for name, array in sorted(stored.arrays.items()):
-        if array.nbytes <= ARRAY_BYTES:
+        if array.nbytes <= largest:
             small[name] = (str(array.dtype), list(array.shape), base64.b64encode(array.tobytes()).decode())
         else:
-            left_out[name] = f"{array.dtype} {list(array.shape)} is larger than {ARRAY_BYTES} bytes"
+            left_out[name] = f"{array.dtype} {list(array.shape)} is larger than {largest} bytes"
     points = [{name: value for name, value in row.items() if name not in (*LABELS, "unit")} for row in stored.curves]
     tables = ((names, list(some)) for names, some in groupby(points, key=tuple))
     return PackedRun(
@@ -351,7 +366,7 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
     for run, labels in runs:
         copies = store.copies(run.spec.identity)
         equal = next((copy for copy in copies if _equal(run, copy)), None)
-        if equal is None or (run.has_weights and not equal.has_weights):
+        if equal is None or set(run.left_out) < set(equal.left_out):  # the other has all of this one, and more
             points = [{n: v for n, v in row.items() if n not in (*LABELS, "unit")} for row in run.curves]
             weights = run.weights if run.has_weights else {}
             result = RunResult(metrics=run.metrics, curves=points, arrays=run.arrays, weights=weights)
