@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import lzma
-import math
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
+from packed_runs import ORIGIN, TIMING, result, spec, stored
 
 from posenc import cli
-from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.storage import packs
 from posenc.workbench.storage.packs import merge, pack, read
 from posenc.workbench.storage.store import Store, StoreError
@@ -21,41 +18,6 @@ from posenc.workbench.storage.store import Store, StoreError
 pytestmark = pytest.mark.bare
 
 FIRST = Path(__file__).parent / "store_of_the_first_layout"
-ORIGIN = {"commit": "c0ffee", "dirty": False, "versions": {"torch": "2"}, "machine": {"cores": 2}, "device": "cpu"}
-TIMING = {"seconds": 1.5, "device": "cpu", "attempts": 1}
-
-
-def spec(seed: int = 0, **changes: object) -> RunSpec:
-    values = {"study": "toy", "variant": "line", "preset": "quick", "procedure": "toy.train", "entry": "a:b"}
-    return RunSpec(**(values | {"seed": seed, "settings": {"sigma": 0.2}} | changes))
-
-
-def result(seed: int = 0, loss: float | None = None) -> RunResult:
-    """A result with everything that a pack must keep apart: nan, integers, points of two kinds, large arrays."""
-    random = np.random.default_rng(seed)
-    curves = [
-        {"epoch": 1, "metric": "loss", "value": 0.5 + seed},
-        {"epoch": 1, "metric": "psnr", "value": math.nan, "size": 64},
-        {"epoch": 2, "metric": "psnr", "value": 31.25, "size": None},
-        {"metric": "loss", "epoch": 2, "value": 1 / 3},
-    ]
-    arrays = {
-        "right": np.array([True, False, True]),
-        "small": random.normal(size=(2, 3)).astype(np.float32),
-        "counts": np.array([[2**40], [-1]]),
-        "scalar": np.array(math.nan),
-        "empty": np.zeros((0, 4)),
-        "picture": random.normal(size=(64, 64)).astype(np.float32),
-    }
-    metrics = {"loss": 1 / 3 + seed if loss is None else loss, "psnr": math.nan}
-    return RunResult(metrics=metrics, curves=curves, arrays=arrays, weights={"w": torch.ones(2) * seed})
-
-
-def stored(root: Path, *specs: RunSpec) -> Store:
-    store = Store(root)
-    for each in specs:
-        store.finish(each, result(each.seed), TIMING, ORIGIN)
-    return store
 
 
 def plain(rows: list[dict]) -> str:
@@ -103,36 +65,6 @@ def test_a_store_of_the_first_layout_is_packed_under_identities(tmp_path: Path) 
 
 def _copy(tmp_path: Path) -> Path:
     return shutil.copytree(FIRST, tmp_path / "first")
-
-
-def test_parts_that_a_pack_leaves_out_are_named(tmp_path: Path) -> None:
-    (file,) = pack(stored(tmp_path / "a", spec()), tmp_path)
-    header, (run,) = read(file)
-    assert (header.format, header.study, header.preset) == (1, "toy", "quick")
-    assert header.made_by.startswith("posenc ")
-    assert run.left_out == {
-        "weights.safetensors": "packs hold no weights",
-        "picture": "float32 [64, 64] is larger than 4096 bytes",
-    }
-    store = Store(tmp_path / "b")
-    merge(store, file)
-    assert store.read(spec().identity).left_out == run.left_out
-    again, (same,) = read(pack(store, tmp_path / "again")[0])
-    assert (again, same) == (header, run)
-
-
-def test_a_larger_limit_brings_arrays_also_to_a_store_that_lacks_them(tmp_path: Path) -> None:
-    origin, store = stored(tmp_path / "a", spec()), Store(tmp_path / "b")
-    merge(store, *pack(origin, tmp_path / "small"))
-    assert "picture" not in store.arrays(spec().identity)
-    (file,) = pack(origin, tmp_path / "large", array_bytes=64 * 64 * 4)
-    assert read(file)[1][0].left_out == {"weights.safetensors": "packs hold no weights"}
-    assert merge(store, file).same == 1
-    assert (store.arrays(spec().identity)["picture"] == origin.arrays(spec().identity)["picture"]).all()
-    (none,) = pack(origin, tmp_path / "none", array_bytes=0)
-    assert "counts" in read(none)[1][0].left_out
-    with pytest.raises(ValueError, match="array_bytes is a number of bytes, at least 0; got -1"):
-        pack(origin, tmp_path / "wrong", array_bytes=-1)
 
 
 def test_weights_of_a_packed_run_are_one_sentence(tmp_path: Path) -> None:
