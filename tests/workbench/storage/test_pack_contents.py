@@ -1,4 +1,4 @@
-"""What a pack holds of each run: everything but weights and arrays above a limit."""
+"""Pack contents: metrics, curves and arrays up to a limit; weights and larger arrays are named as left out."""
 
 from __future__ import annotations
 
