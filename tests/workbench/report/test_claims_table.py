@@ -207,6 +207,10 @@ def test_the_panel_shows_every_claim_and_renders():
     assert "“a is better” (a paper, Table 1)" in text
     assert "Upper &lt;b&gt;" in text
     assert "Control: Another setting" in text
+    shown, folded = text.split("<details><summary>Not measured: 1</summary>")
+    assert "<b>Large:</b>" in shown
+    assert "<b>Gone:</b>" in folded
+    assert "<b>Gone:</b>" not in shown
 
 
 def test_a_foreign_quotation_stands_after_what_it_says_in_english():
