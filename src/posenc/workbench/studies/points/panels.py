@@ -63,7 +63,7 @@ PANELS: Mapping[str, PanelSpec] = {
         about="accuracy on parts of the cow Spot", shows=NO_FIGURE, needs=needs_spot, draw=plots.parts_of_spot
     ),
     "recent": PanelSpec(
-        about="accuracy of encodings since 2022, beside rotary encodings, Fourier features and none",
+        about="accuracy of encodings since 2022, beside rotary encodings, Fourier features and none; moved clouds",
         shows=NO_FIGURE,
         needs=needs_recent,
         draw=plots.recent_encodings,

@@ -12,7 +12,7 @@ from posenc.measure.statistics import mean
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import number
 from posenc.workbench.report.page import Panel, Table, Text
-from posenc.workbench.report.result_rows import BySeed, Row
+from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.points.conditions import SPOT, PointsCondition, condition
 from posenc.workbench.studies.points.execute import POINT_RATIOS, SHIFTS
@@ -92,13 +92,14 @@ def rotated_clouds(data: PageData) -> list[Panel]:
 
 
 def recent_encodings(data: PageData) -> list[Panel]:
-    """Accuracy of upright clouds with the encodings of recent years, and with those that they are compared with."""
-    rows = [row for row in data.rows if row["scheme"] in (*RECENT_BESIDE, *RECENT)]
+    """Accuracy, also of moved clouds, with encodings of recent years and with those that they are compared with."""
     title = "Accuracy, encodings since 2022"
-    panels = _accuracy_panels(data, conditions_of(data), title=title, rows=rows)
-    return [dataclasses.replace(each, caption=f"{each.caption} {RECENT_CAPTION}") for each in panels] or empty_panel(
-        title
-    )
+    recent = dataclasses.replace(data, specs=[spec for spec in data.specs if spec.variant in (*RECENT_BESIDE, *RECENT)])
+    panels = _accuracy_panels(recent, conditions_of(recent), title=title)
+    if not panels:
+        return empty_panel(title)
+    explained = [dataclasses.replace(each, caption=f"{each.caption} {RECENT_CAPTION}") for each in panels]
+    return [*explained, *motions(recent)]
 
 
 def _accuracy_panels(
@@ -106,7 +107,6 @@ def _accuracy_panels(
     conditions: Sequence[PointsCondition],
     *,
     title: str = "Accuracy",
-    rows: Sequence[Row] | None = None,
 ) -> list[Panel]:
     panels = []
     for each in conditions:
@@ -115,7 +115,7 @@ def _accuracy_panels(
         metrics |= {name: score for name, score in PAIRS.items() if seeds_by_label(data, name, each.label)}
         panels.append(
             score_plots(
-                data.rows if rows is None else rows,
+                data.rows,
                 metrics=metrics,
                 condition=each.label,
                 held_out=held_out_items(data, each.label),
