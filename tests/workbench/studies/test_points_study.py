@@ -123,7 +123,7 @@ def test_the_recent_panel_compares_encodings_on_upright_clouds(tmp_path: Path, s
     assert {spec.variant for spec in specs} == {"nope", "string", "k-planes"}
     assert runner.run(specs, store, runner.InProcess(), emit=lambda event: None).exit_code == 0
     page = STUDY.page(request, store, specs, {}).read_text(encoding="utf-8")
-    assert "Accuracy, encodings since 2022" in page
+    assert all(title in page for title in ("Accuracy, encodings since 2022", "Accuracy of translated clouds"))
 
 
 def test_fixed_places_hold_no_information_on_the_positions_of_the_points() -> None:
