@@ -96,6 +96,17 @@ def test_every_variant_is_of_one_kind() -> None:
     assert all(better in variants.SPHERICAL and worse in variants.PLANAR for better, worse in claims.COUNTERPARTS)
 
 
+def test_a_panel_draws_all_of_a_few_encodings_and_otherwise_those_of_the_user_first() -> None:
+    preferred = ("none", "fourier", "harmonics")
+    assert variants.drawn(["geoclip", "none", "hash"], preferred) == ["none", "geoclip", "hash"]
+    assert variants.drawn([*variants.VARIANTS, "SphereC(scales=4)"], preferred) == [
+        "SphereC(scales=4)",
+        "none",
+        "fourier",
+    ]
+    assert variants.drawn(variants.VARIANTS, preferred) == list(preferred)
+
+
 def test_a_scheme_as_text_is_a_variant() -> None:
     encoding = variants.variant("SphereC(scales=4)", **BUDGET)
     assert (encoding.view, encoding.field.scheme, encoding.field.options) == ("lonlat", "SphereC", {"scales": 4})

@@ -17,6 +17,7 @@ from posenc.workbench.report.raster_image import error_colors, image_figure
 from posenc.workbench.studies.globe.claims import conditions_of
 from posenc.workbench.studies.globe.conditions import GlobeCondition
 from posenc.workbench.studies.globe.execute import GlobeModel, Target, trained_models
+from posenc.workbench.studies.globe.variants import drawn
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.globe import Field, Labels
 
@@ -24,7 +25,7 @@ Pixels = NDArray[np.float64]
 Grid = tuple[Tensor, Tensor]  # longitudes and latitudes (H, W) in degrees, nan outside
 
 MAPPED_ENCODINGS = ("none", "fourier", "hash", "sphere-c-plus", "hash-xyz", "harmonics")
-"""Encodings whose maps a page shows."""
+"""Encodings whose maps a page of more encodings shows."""
 STEP = 2.5
 """Side of a map's pixel in degrees."""
 STRIP, REACH = 30.0, 60.0
@@ -161,10 +162,9 @@ def _error_pixels(error: Tensor) -> Pixels:
 
 
 def mapped_models(data: PageData, condition: str) -> dict[str, GlobeModel]:
-    """Trained models whose maps a page shows: those of ``MAPPED_ENCODINGS``, or the first variants if none was run."""
+    """Trained models whose maps a page shows: all of a few, else the user's own and those of ``MAPPED_ENCODINGS``."""
     labels = [label for label in data.labels(condition) if data.first(condition, label)]
-    chosen = [label for label in MAPPED_ENCODINGS if label in labels] or labels[: len(MAPPED_ENCODINGS)]
-    firsts = [data.first(condition, label) for label in chosen]
+    firsts = [data.first(condition, label) for label in drawn(labels, MAPPED_ENCODINGS)]
     return trained_models(data.store, [spec for spec in firsts if spec is not None])
 
 

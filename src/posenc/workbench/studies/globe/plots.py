@@ -19,13 +19,13 @@ from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.globe.claims import NO_RASTER, conditions_of, scores_of
 from posenc.workbench.studies.globe.conditions import FIELD, GlobeCondition
 from posenc.workbench.studies.globe.execute import target_of
-from posenc.workbench.studies.globe.variants import DEGREE, KINDS, VARIANTS, GlobeEncoding
+from posenc.workbench.studies.globe.variants import DEGREE, KINDS, VARIANTS, GlobeEncoding, drawn
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tables.metric_bounds import SHARE, SIZE
 from posenc.workbench.tasks.globe import BAND, BANDS, Field, draw_places, regions
 
 CURVES = ("fourier", "hash", "sphere-c-plus", "sphere-m", "hash-xyz", "harmonics")
-"""Encodings whose error is plotted by latitude: one plot holds six lines, and "none" would flatten the others."""
+"""Encodings whose error a page of more encodings plots by latitude; "none" would flatten the others."""
 SAMPLED_PLACES = 4000
 """Places of a region over which the standard deviation of a field is taken."""
 
@@ -102,7 +102,7 @@ def error_by_latitude(data: PageData) -> list[Panel]:
         if not each.everywhere:
             continue
         trained = data.labels(each.label)
-        plotted = [label for label in CURVES if label in trained] or trained[: len(CURVES)]
+        plotted = drawn([label for label in trained if label != "none"] or trained, CURVES)
         series = {label: _bands(data, each.label, label) for label in plotted}
         panels.append(
             line_plot(

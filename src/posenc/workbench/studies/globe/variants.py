@@ -16,6 +16,7 @@ catalog as text, such as ``SphereC(scales=4)``; a scheme with three axes reads t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -74,6 +75,14 @@ class GlobeEncoding(msgspec.Struct, frozen=True, kw_only=True):
 
     field: FieldVariant
     view: View
+
+
+def drawn(labels: Sequence[str], preferred: Sequence[str]) -> list[str]:
+    """Encodings drawn where as many as the preferred have room: all of a few, else the user's own first."""
+    order = [*(each for each in preferred if each in labels), *(each for each in labels if each not in preferred)]
+    if len(order) > len(preferred):
+        order.sort(key=lambda label: 0 if label not in VARIANTS else 1 if label in preferred else 2)
+    return order[: len(preferred)]
 
 
 def variant(label: str, *, outputs: int, parameters: int, detail: float) -> GlobeEncoding:
