@@ -284,7 +284,7 @@ def proportional(count: int, *, share: float, factor: float = 1.0, base: float =
         Angular frequencies in radians per unit of position, float64, of shape ``(count,)``.
 
     Raises:
-        ValueError: If ``share`` is not between 0 and 1, or ``factor`` is below 1.
+        ValueError: If ``share`` is not between 0 and 1, or above 0 and less than one pair, or ``factor`` is below 1.
 
     Example:
         >>> from posenc.frequencies import proportional
@@ -296,7 +296,12 @@ def proportional(count: int, *, share: float, factor: float = 1.0, base: float =
     """
     if not 0 <= share <= 1:
         raise ValueError(f"`share` is the part of the pairs that turn, from 0 to 1; got {share:g}. Gemma 4 has 0.25.")
-    still = torch.arange(count) >= int(share * 2 * count // 2)
+    turning = int(share * 2 * count // 2)
+    if share > 0 and turning == 0:
+        raise ValueError(
+            f"share={share:g} of {count} pairs turns none. Give at least {1 / count:.4g}, or 0 for no rotation."
+        )
+    still = torch.arange(count) >= turning
     return linear(count, factor=factor, base=base).masked_fill(still, 0.0)
 
 

@@ -190,6 +190,8 @@ class Scheme(nn.Module, abc.ABC):
             with other values raises ValueError.
         bias_reads: Inputs of ``bias`` that decide its values besides the pair. If empty, the layers that share the
             scheme compute its bias once.
+        earlier_tokens: "read" for a scheme whose logits read every token before a key of its document, so that no mask
+            may hide some of them; "hidden" for such a mask, as a window. None, the default, for other schemes.
         graph_reads: Fields of ``Positions.graph`` that the scheme needs: "hops" or "eigenvalues". Empty for a scheme
             that reads coordinates alone.
         graph_view: View of ``posenc.graph`` whose coordinates the scheme reads, which its errors name. None, the
@@ -236,6 +238,7 @@ class Scheme(nn.Module, abc.ABC):
     wide: ClassVar[frozenset[str]] = frozenset()
     conventions: ClassVar[tuple[str, ...]] = ()
     bias_reads: frozenset[Read] = frozenset({"q", "k", "kept"})
+    earlier_tokens: ClassVar[Literal["read", "hidden"] | None] = None
     graph_reads: frozenset[Literal["hops", "eigenvalues"]] = frozenset()
     graph_view: ClassVar[Literal["eigenvectors", "walks", "hops"] | None] = None
     exact: Literal["model", "keys"] | None = None

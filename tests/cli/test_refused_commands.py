@@ -23,6 +23,8 @@ LONG = CostEstimate(seconds=61_200, memory_bytes=2**30, runs=30)
 
 WITHOUT_TORCH = {
     "run image-fit nosuch.jpg": "nosuch.jpg does not exist. image-fit takes an image",
+    "show p-rope": "no encoding 'p-rope'. Here it is posenc show \"RoPE(64, frequencies=proportional(share=0.25))\"",
+    "check VideoRoPE": "Here it is posenc show SectionedRoPE, with the positions of posenc.video_rope",
     "run latin-squares file.txt": "latin-squares takes no file or folder; got file.txt",
     "run latin-squares --device foo": "there is no device 'foo'. Use cpu, cuda or cuda:N",
     "run latin-squares --device gpu9": "there is no device 'gpu9'. Use cpu, cuda or cuda:N",
@@ -99,6 +101,8 @@ WITH_TORCH = {
     "report latin-squares --pack folder": "folder holds neither a store nor packs",
     "store merge file.txt --out new/store": "file.txt cannot be read as a pack",
     "store merge folder": "folder holds neither a store nor packs",
+    "run latin-squares --schemes interleaved(RoPE,NoPE)": "Here it is a recipe by layer, posenc run language --schemes",
+    "run latin-squares --schemes RWSE": "RWSE reads nodes of graphs, which these data are not: posenc run graphs",
     "show RoPE(63)": "`head_dim` must be even; got 63",
 }
 """Command -> part of its sentence. The first four read a file, the others build a model."""

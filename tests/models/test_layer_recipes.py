@@ -169,6 +169,7 @@ def test_the_study_of_language_takes_a_recipe_as_text():
     ("label", "sentence"),
     [
         ("interleaved(RoPE, NoPE, every=1)", r"n of at least 2, as interleaved\(RoPE, NoPE, every=4\); got"),
+        ("interleaved(RoPE, NoPE, every=6)", r"every layer 6, and these models have 5 layers. Write every=5"),
         ("interleaved(RoPE)", "takes the scheme of most layers"),
         ("interleaved(RoPE, NoPE, often=2)", "takes the scheme of most layers"),
         ("interleaved(RoPE, Sinusoidd(3))", "no encoding 'Sinusoidd'. Did you mean Sinusoid"),

@@ -108,7 +108,7 @@ def test_fixed_parts_are_translation_invariant():
         (lambda: segments(torch.tensor([True]), longest=0), "at least one place; got start=.*, longest=0"),
         (
             lambda: BiPE(Learned(8, 9), RoPE(8)).prepare(sequence(3)),
-            "reads 2 axes per position",
+            r"the number of a segment and the place in it; .* posenc\.segments",
         ),
     ],
 )

@@ -4,7 +4,17 @@ import pytest
 import torch
 from torch.nn.functional import conv1d, pad, silu
 
-from posenc import PaTH, Positions, attention, sequence
+from posenc import (
+    DAPE,
+    ChunkedAttention,
+    PaTH,
+    Positions,
+    SelectiveRoPE,
+    SlidingWindow,
+    Sum,
+    attention,
+    sequence,
+)
 from posenc.models.cache import Cache
 from posenc.models.generation import extend
 from posenc.models.language import LanguageConfig, LanguageModel
@@ -88,6 +98,39 @@ def test_documents_padding_and_grouped_heads():
     w, beta = directions(scheme, x)
     k, v, w, beta = (t.repeat_interleave(2, 1) for t in (k, v, w, beta))
     torch.testing.assert_close(grouped, released(wide, k, v, w, beta), atol=1e-10, rtol=0)
+
+
+WINDOW = torch.ones(N, N, dtype=torch.bool).tril().triu(-3)
+
+
+def test_a_mask_that_hides_an_earlier_token_of_a_document_is_refused(monkeypatch):
+    """A window cut the convolution of some tokens for all queries, without a word."""
+    scheme, x, (q, k, v) = made(), draw(1, N, DIM, seed=1), draw(3, 1, HEADS, N, WIDTH)
+
+    def read(mask):
+        return attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x, mask=mask)
+
+    irregular = WINDOW.new_ones(N, N).tril()
+    irregular[7, 4] = False
+    for mask in (WINDOW, irregular):
+        with pytest.raises(ValueError, match="this mask hides an earlier token of a document that it shows in part"):
+            read(mask)
+    monkeypatch.setattr("posenc.kernels.householder.readable", lambda values: False)  # as while torch.compile traces
+    assert read(irregular)[0, :, 7].isnan().all()
+    torch.testing.assert_close(read(irregular)[0, :, :7], read(None)[0, :, :7])
+
+
+@pytest.mark.parametrize("inner", [made, lambda: SelectiveRoPE(DIM, WIDTH, HEADS).double()])
+def test_a_window_beside_it_is_refused_and_chunks_are_documents(inner):
+    for part in (inner, lambda: Sum([inner()]), lambda: DAPE(inner(), heads=HEADS)):
+        with pytest.raises(ValueError, match=r"reads the tokens before each token, and a SlidingWindow hides them"):
+            Sum([part(), SlidingWindow(4)])
+    x, (q, k, v) = draw(1, N, DIM, seed=1), draw(3, 1, HEADS, N, WIDTH)
+    own = [t[:, :, 4:8] for t in (q, k, v)]
+    scheme = inner()
+    chunked = attention(q, k, v, scheme=Sum([scheme, ChunkedAttention(4)]), q_pos=sequence(N), x=x)
+    want = attention(own[0], own[1], own[2], scheme=scheme, q_pos=sequence(4), x=x[:, 4:8])
+    torch.testing.assert_close(chunked[:, :, 4:8], want, atol=1e-9, rtol=0)
 
 
 def test_a_model_decodes_with_it_in_parts():

@@ -243,7 +243,8 @@ class Call:
         if self.window is not None and wide.shape[2] >= self.window and has_undivided(pair):
             raise ValueError(
                 f"{type(scheme).__name__} reads tokens before the window of {self.window} that layer {self.layer} has, "
-                "which its sliding cache drops. Generate with use_cache=False."
+                "which its sliding cache drops. Give such layers another scheme: llama and swap take a function of the "
+                "layer."
             )
         return where_q, where_k, pair, {}
 

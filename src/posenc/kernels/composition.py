@@ -59,8 +59,10 @@ def joint_claims(name: str, parts: Sequence[Scheme], *, translation: Translation
     """Derive the claims of a scheme whose parts act together.
 
     The scheme is learned if any part is. It is cacheable if all parts are. Its range is the intersection of theirs.
-    Raises ValueError if the parts read different numbers of axes or their ranges do not overlap.
+    Raises ValueError if the parts read different numbers of axes, their ranges do not overlap, or one hides tokens that
+    another one reads.
     """
+    _refuse_window(parts)
     axes = {part.claims.axes for part in parts if part.claims.axes is not None}
     if len(axes) > 1:
         raise ValueError(
@@ -83,6 +85,18 @@ def joint_claims(name: str, parts: Sequence[Scheme], *, translation: Translation
         sharing="layer and head" if layer and head else "layer" if layer else "head" if head else "model",
         cacheable=all(part.claims.cacheable for part in parts),
     )
+
+
+def _refuse_window(parts: Sequence[Scheme]) -> None:
+    """Raise ValueError for a mask of single earlier tokens beside a scheme that reads all of them."""
+    inside = [module for part in parts for module in part.modules() if isinstance(module, Scheme)]
+    reading = next((type(scheme).__name__ for scheme in inside if scheme.earlier_tokens == "read"), None)
+    hiding = next((type(scheme).__name__ for scheme in inside if scheme.earlier_tokens == "hidden"), None)
+    if reading is not None and hiding is not None:
+        raise ValueError(
+            f"{reading} reads the tokens before each token, and a {hiding} hides them from a query. Use them in "
+            "different layers, or take ChunkedAttention(size), whose chunks are documents of their own."
+        )
 
 
 def copy_declarations(whole: Scheme, parts: Mapping[str, Scheme]) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from posenc.kernels.pairs import Pairs, distances
-from posenc.positions import Positions
+from posenc.positions import Positions, readable
 
 
 class UndividedPairs(NamedTuple):
@@ -37,6 +37,22 @@ def documents_of_keys(attn_mask: Tensor) -> Tensor:
     """Return True for keys of one document, ``(.., K, K)``: keys that some query may attend to together."""
     seen = attn_mask.to(torch.float32)
     return (seen.mT @ seen) > 0
+
+
+def _refuse_hidden(seen: Tensor, earlier: Tensor) -> Tensor:
+    """Raise ValueError for a query that may attend to a key and not to every earlier one of its document.
+
+    Returns True for such queries, ``(.., Q)``, where the values may not be read, as while ``torch.compile`` traces.
+    """
+    needed = (seen.to(torch.float32) @ earlier.to(torch.float32)) > 0
+    hidden = (needed & ~seen).any(-1)
+    if readable(hidden) and bool(hidden.any()):
+        raise ValueError(
+            "PaTH reads every token between a key and a query, and this mask hides an earlier token of a document that "
+            "it shows in part, as a window does. Mask whole documents and padding, take ChunkedAttention(size), or "
+            "give a layer with a window another scheme."
+        )
+    return hidden
 
 
 def earlier_keys(k_pos: Positions, together: Tensor) -> Tensor:
@@ -94,14 +110,19 @@ def householder_bias(
 
     Returns:
         The difference ``(B, H, Q, K)``; 0 where no matrix lies between the key and the query.
+
+    Raises:
+        ValueError: A query may attend to a key and not to every earlier one of its document. While ``torch.compile``
+            traces, its row is NaN instead.
     """
+    hidden = _refuse_hidden(seen, earlier)
     order = _before(pair.k).sum(-1).argsort(-1)  # (K,) or (B, 1, K)
     w, beta, rows = _take(w, order, -2), _take(beta[..., None], order, -2).mT, _take(earlier, order, -2)
     own = torch.eye(w.shape[-2], dtype=w.dtype, device=w.device)
     lower = own + beta.mT * (w @ w.mT) * _take(rows, order, -1)
     products = (q @ w.mT) * _take(seen, order, -1)
     x = torch.linalg.solve_triangular(lower, products, upper=False, left=False, unitriangular=True)
-    return -(x * beta) @ ((w @ k.mT) * rows)
+    return (-(x * beta) @ ((w @ k.mT) * rows)).masked_fill(hidden[..., None], torch.nan)
 
 
 def _take(values: Tensor, order: Tensor, dim: int) -> Tensor:

@@ -12,6 +12,25 @@ VARIANT = "variant"
 """Kind of the names in ``posenc list variants``."""
 LONGEST = 100
 """Number of characters of a name up to which it may be a file without its ending."""
+OTHER_NAMES = {
+    "comrope": "posenc show \"LieRE(64, axes=2, commuting='linearly dependent')\"",
+    "forgetting": "posenc show FoX",
+    "forgettingtransformer": "posenc show FoX",
+    "gemma4": 'posenc show "RoPE(64, frequencies=proportional(share=0.25))"',
+    "inkling": "posenc show RelativeLogits",
+    "instantngp": "posenc show MultiResolutionGrid",
+    "interleaved": 'a recipe by layer, posenc run language --schemes "interleaved(RoPE, NoPE, every=2)"',
+    "irope": 'a recipe by layer, posenc run language --schemes "rope-chunks and nope"',
+    "llama4": 'a recipe by layer, posenc run language --schemes "rope-chunks and nope", and posenc show Temperature',
+    "mrope": "posenc show SectionedRoPE",
+    "nerf": "posenc show Sinusoid",
+    "prope": 'posenc show "RoPE(64, frequencies=proportional(share=0.25))"',
+    "rnope": 'a recipe by layer, posenc run language --schemes "rope-window and nope"',
+    "videorope": "posenc show SectionedRoPE, with the positions of posenc.video_rope",
+    "wav2vec": "posenc show ConvPE",
+    "wav2vec2": "posenc show ConvPE",
+}
+"""Plain names from papers and models that are no names here, and the command that shows what they are."""
 FARTHER = 0.25
 """A name is suggested beside the nearest one if its similarity is less than this below it."""
 
@@ -43,6 +62,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         One to three sentences.
     """
     known = list(known)
+    named = name[:LONGEST].partition("(")[0]
+    if kind in (ENCODING, VARIANT) and plain_name(named) in OTHER_NAMES:
+        return f"there is no {kind} {named!r}. Here it is {OTHER_NAMES[plain_name(named)]}."
     near = nearest_names(name, known)
     if kind in (ENCODING, VARIANT) and name[:LONGEST].isidentifier() and Path(f"{name[:LONGEST]}.py").is_file():
         near = [f"the file {name}.py"]

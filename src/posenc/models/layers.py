@@ -64,7 +64,7 @@ def layers(*turns: Turn, repeat: bool = True, rest: Turn | None = None) -> Calla
         if turn.claims.per_layer and any(turn is other for other in taken):
             raise ValueError(
                 f"{type(turn).__name__} is per layer, and layer {layer} would share it with an earlier layer. Pass a "
-                "function that makes one: layers(lambda layer: ..)."
+                "function that makes one: lambda layer: .., also within a Sum, as lambda layer: Sum([..])."
             )
         return turn
 
@@ -113,7 +113,8 @@ def interleaved(local: Turn, full: Turn, *, every: int = 4) -> Callable[[int], S
         local: scheme of most layers, such as ``Sum([RoPE(64), SlidingWindow(4096)])``; or a function ``layer ->
             scheme`` that makes one scheme per layer.
         full: scheme of every ``every``-th layer, such as ``NoPE()`` or ``Temperature(8192)``; or such a function.
-        every: number of layers of one period, at least 2. 4 in the models above; Gemma 3 has 6.
+        every: number of layers of one period, at least 2. 4 in the models above; Gemma 3 has 6. A model of fewer layers
+            has no layer with ``full``.
 
     Returns:
         A function from the number of a layer, counted from 0, to its scheme.

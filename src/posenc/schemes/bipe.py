@@ -118,6 +118,11 @@ class BiPE(Scheme):
 
     @override
     def prepare(self, pos: Positions) -> tuple[Any, Any]:
+        if isinstance(pos, Positions) and pos.axes == 1:
+            raise ValueError(
+                "BiPE reads the number of a segment and the place in it; these positions have one axis. Make them by "
+                "posenc.segments(..), or give a model the rule: LanguageConfig(.., segments=SegmentRule(..))."
+            )
         self._take(pos)
         segment, place = (dataclasses.replace(pos, coords=pos.coords[..., axis, None], lattice=None) for axis in (0, 1))
         return self.within.prepare(place), self.between.prepare(segment)

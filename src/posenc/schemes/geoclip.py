@@ -66,7 +66,8 @@ class GeoCLIP(Scheme):
             each. Default: (1, 16, 256).
         features: Number F of cosines and sines of a scale, even. Default: 512.
         hidden: Width of the three hidden layers of a network. Default: 1024.
-        unit: Unit of longitude and latitude, "radians" or "degrees". Default: "radians".
+        unit: Unit of the positions, "radians" or "degrees". Default: "radians", which ``posenc.sphere`` returns for
+            longitude and latitude in either unit.
         generator: Random generator of the frequencies and initial weights. Default: torch's global generator.
 
     Raises:

@@ -15,9 +15,11 @@ Conventions:
 - x is read once per token (``keep``): W x before the convolution, and the logit of beta. While decoding, the authors
   transform all cached keys at each token; here keys stay, so a prefix can be shared and dropped.
 - Tokens are ordered by positions, at one position as they are given. Keys that no query may attend to together are of
-  different documents. A cache that drops the tokens before a sliding window
-  cuts the convolution at its border; the adapter of transformers models refuses it.
-- Build it for the number of key heads; query heads share them. A forget gate is another scheme (``FoX``).
+  different documents. A query that attends to a key needs all earlier ones of its document. So a window is refused in a
+  ``Sum``, and so is a mask that hides some of them (while ``torch.compile`` traces, the rows of such queries are NaN).
+  ``ChunkedAttention`` ends documents and is possible.
+- Build it for the number of key heads; query heads share them. The variant of the paper with a forget gate (PaTH-FoX)
+  is not here: a ``Sum`` with ``FoX`` is refused, because a cache stores one value of ``keep`` per key.
 - Weights start from N(0, 0.02^2) and b from 0, so beta starts near 1, a projection. A token with ``placed=False`` has
   ``H = I``.
 - It is equal to the scalar definition and to a transcription of the authors' ``naive_path_attn``; their package needs
@@ -77,6 +79,7 @@ class PaTH(Scheme):
   author={Yang, Songlin and Shen, Yikang and Wen, Kaiyue and Tan, Shawn and Mishra, Mayank and Ren, Liliang and
           Panda, Rameswar and Kim, Yoon},
   booktitle={NeurIPS}, year={2025}, note={arXiv:2505.16381}}"""
+    earlier_tokens = "read"
     examples = (
         {"dim": 48, "head_dim": 12, "heads": 4, "rank": 5},
         {"dim": 48, "head_dim": 12, "heads": 1, "rank": 5, "kernel": 2},
@@ -159,8 +162,7 @@ class PaTH(Scheme):
         w = c * (c.square().sum(-1, keepdim=True) + EPSILON).rsqrt()
         beta, keys = 2 * torch.sigmoid(kept[..., -1]), k.repeat_interleave(q.shape[1] // k.shape[1], 1)
         w, beta = (t.expand(-1, q.shape[1], *t.shape[2:]) for t in (w, beta))
-        difference = householder.householder_bias(q.to(wide), keys.to(wide), w, beta, pair.of, earlier, seen)
-        return pair.of.neutral(difference)
+        return pair.of.neutral(householder.householder_bias(q.to(wide), keys.to(wide), w, beta, pair.of, earlier, seen))
 
     @override
     def define_bias(self, at: At) -> Tensor:

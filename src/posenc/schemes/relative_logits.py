@@ -12,8 +12,9 @@ Conventions:
 - r is kept for each token (``keep``), because attention gets x at the keys. The row of a query is that of the key at
   its own position that it may attend to, itself in causal attention; of several keys the mean. A query without such a
   key gets no bias.
-- Inkling's full layers multiply queries and bias by a temperature: ``RelativeLogits(.., temperature=Temperature(L,
-  smooth=True))`` does both. Its convolutions and its norm of q and k are the model's.
+- Inkling's full layers multiply queries and bias by a temperature, if the configuration has one (the default has none):
+  ``RelativeLogits(.., temperature=Temperature(L, smooth=True))`` does both. Its convolutions and its norm of q and k
+  are the model's.
 - B starts from N(0, sigma^2), W as torch's linear layers.
 - Positions are whole numbers. Packed documents are separate.
 

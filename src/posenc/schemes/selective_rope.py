@@ -16,8 +16,8 @@ Conventions:
   Each step sums over all of them, which takes 17 times as long as no positions at 4,096 tokens (docs/costs.md).
 - Pairs are (i, i + D/2). theta is 500,000; the authors keep T fixed by default, and so does this.
 - Tokens are ordered by positions, at one position as they are given. A token with ``placed=False`` turns nothing.
-  Documents are keys that queries join. A cache that drops the tokens before a sliding
-  window cuts the convolution at its border; the adapter of transformers models refuses it.
+  Documents are keys that queries join. A window is refused in a ``Sum``: the convolution reads tokens before it, which
+  a query with cached keys does not have. ``ChunkedAttention`` ends documents and is possible.
 - Build it for the number of key heads; query heads share them. The width of x is a multiple of it.
 - The authors' options (a gate, a constant rotation exp(b) beside the content, a full rank) are not here. Angles are
   read from the input of the block, as in the authors' code.
@@ -79,6 +79,7 @@ class SelectiveRoPE(Scheme):
   author={Movahedi, Sajad and Carstensen, Timur and Afzal, Arshia and Hutter, Frank and Orvieto, Antonio and
           Cevher, Volkan},
   booktitle={ICLR}, year={2026}, note={arXiv:2511.17388}}"""
+    earlier_tokens = "read"
     examples = (
         {"dim": 48, "head_dim": 12, "heads": 4, "rank": 5, "base": 50.0},
         {"dim": 48, "head_dim": 12, "heads": 1, "rank": 5, "kernel": 2},
@@ -174,8 +175,7 @@ class SelectiveRoPE(Scheme):
                 parts = at.x[allowed[place - back]].unflatten(0, (self.heads, -1))
                 y = torch.cat([part / torch.sqrt(part @ part + EPSILON) for part in parts])
                 angle = angle - self.taps[head, :, -1 - back] * (up @ (self.down @ y))
-        q, (low, high), half = at.q[at.i], at.k[at.j].chunk(2), len(angle)
-        turned = torch.zeros_like(q[0])
+        q, (low, high), half, turned = at.q[at.i], at.k[at.j].chunk(2), len(angle), at.q.new_zeros(())
         for i in range(half):
             a = angle[i] * self.base ** (-2 * i / self.head_dim)
             turned = turned + q[i] * (low[i] * torch.cos(a) - high[i] * torch.sin(a))

@@ -54,6 +54,7 @@ class SlidingWindow(PairScheme):
   title={Longformer: The Long-Document Transformer},
   author={Beltagy, Iz and Peters, Matthew E. and Cohan, Arman},
   journal={arXiv:2004.05150}, year={2020}}"""
+    earlier_tokens = "hidden"
     examples = ({"size": 4}, {"size": 4, "causal": False})
     conventions = ("causal",)
 

@@ -14,6 +14,7 @@ Conventions:
   flash-linear-attention's operator leaves it out: its output lacks the last term.
 - Keys are ordered by their positions. Only keys that the query may attend to take a share, so packed documents are
   separate. Where several keys have one position, the softmax makes the sum 1.
+- Beside another bias b in a ``Sum`` the weights are its shares times exp(b), normalized to 1: no published encoding.
 - A token with ``placed=False`` takes no share, and every query may attend to it.
 - It is equal to the scalar definition and to the authors' reference formula; their kernel needs a GPU.
 

@@ -25,7 +25,7 @@ from posenc.workbench.studies.language.parts import PARTS
 from posenc.workbench.studies.language.presets import LIMITS, PRESETS
 from posenc.workbench.studies.language.settings import remarks, run_settings
 from posenc.workbench.studies.language.stored_model import STORED_MODEL
-from posenc.workbench.studies.language.variants import VIEWS
+from posenc.workbench.studies.language.variants import DESCRIPTIONS, VIEWS
 from posenc.workbench.studies.shared.study import Cost, Study
 from posenc.workbench.tables.curve_table import ArrayAxis
 
@@ -46,6 +46,7 @@ STUDY = Study(
     run_settings=run_settings,
     cost=Cost(seconds=seconds, memory=memory, alike=equal_cost),
     arrays={"loss_by_context": ArrayAxis("loss", "context length (tokens)", 1, 1)},
+    meanings=DESCRIPTIONS,
     metrics=("loss", "loss_at_x*", "accuracy_at_x2", "bits_per_byte"),
     headline=headline,
     compared=compared,

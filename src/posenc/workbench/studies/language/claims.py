@@ -48,6 +48,10 @@ LONGER_CONTEXTS = (("alibi", "rope"), ("t5", "rope"), ("fire", "rope"))
 PRINTED = "QK 2.712, QKVO 2.719, K 2.769, VO 2.770, QKV 2.783, NoPE 2.795, O 2.841, Q 2.851, V 2.856"
 MARGIN = 0.02
 """Losses within this many nats of each other count as equivalent; the nine published losses span 0.144."""
+OTHER_TOKENS = (
+    "These two losses are of different tokens of the test text; the table of losses at multiples of the training "
+    "length compares lengths on the same tokens."
+)
 EXPLICIT = ("sinusoid", "rope", "alibi", "t5")
 
 
@@ -57,7 +61,8 @@ def headline(data: PageData) -> str:
     if finished_conditions(data, [MAIN]):
         longest = context_multiples(data)[-1]
         sentences.append(_best_loss(data, LOSS, 1))
-        sentences += [_best_loss(data, f"loss_at_x{longest}", longest)] if longest > 1 else []
+        if longest > 1:
+            sentences += [_best_loss(data, f"loss_at_x{longest}", longest), OTHER_TOKENS]
     sentences += [_best_recall(data, task) for task in RECALL_TASKS]
     return " ".join(filter(None, sentences)) or no_answer(bool(data.done))
 

@@ -292,6 +292,11 @@ def variant(
         table = Specification("Learned", {"sigma": sigma_of(name)})
         return LanguageVariant(config=config, schemes=(table,), position_range=position_range)
     parsed = parse_layers(name, label, DESCRIPTIONS)
+    if len(parsed) > config.depth:
+        raise ValueError(
+            f"{label!r} has its second encoding in every layer {len(parsed)}, and these models have {config.depth} "
+            f"layers. Write every={config.depth}, or --set depth={len(parsed)}."
+        )
     for each in parsed:
         _refuse_other_axes(each, config)
     return LanguageVariant(config=config, schemes=parsed, position_range=position_range)

@@ -123,10 +123,12 @@ def choose(
         The name of the view.
 
     Raises:
-        ValueError: The scheme cannot be built, or it reads none of the views, or not the one that is named.
+        ValueError: The scheme cannot be built, or it reads graphs, none of the views, or not the one that is named.
     """
     views = list(views)
     refuse_view(asked, views)
+    if find(scheme.scheme).graph_view is not None:
+        raise ValueError(f"{scheme.scheme} reads nodes of graphs, which these data are not: posenc run graphs.")
     if asked:
         if asked not in positions:
             raise ValueError(f"these data have no view {asked!r}. They have {', '.join(positions)}.")
