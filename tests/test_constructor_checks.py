@@ -1,5 +1,6 @@
 """Arguments of constructors of another type than their annotation are one sentence; torch took or broke at them."""
 
+import inspect
 from typing import Literal
 
 import numpy as np
@@ -18,6 +19,21 @@ from posenc.schemes.sliding_window import SlidingWindow
 from posenc.schemes.t5_bias import T5Bias
 
 pytestmark = pytest.mark.bare
+
+
+def test_a_class_without_a_constructor_of_its_own_has_the_signature_of_the_inherited_one(monkeypatch):
+    """Python 3.11.2 took that of ``__new__``, whose parameters no user gives."""
+    monkeypatch.setattr("posenc.constructor_checks.OWN_INIT", (4,))
+
+    class Steep(ALiBi):
+        pass
+
+    class Steeper(Steep):
+        def __init__(self, heads: int):
+            super().__init__(heads, slopes=[2.0] * heads)
+
+    assert list(inspect.signature(Steep).parameters) == ["heads", "slopes"]
+    assert list(inspect.signature(Steeper).parameters) == ["heads"]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -18,12 +19,25 @@ from torch import Tensor
 
 from posenc.whole_numbers import are_whole
 
+OWN_INIT = (3, 11, 5)
+"""First Python whose ``inspect.signature`` prefers an inherited ``__init__`` to the ``__new__`` of an older class."""
 WORDS = {
     int: ("a whole number",), float: ("a number",), bool: ("True", "False"), str: ("a text",),
     types.NoneType: ("None",), Tensor: ("a tensor",), Sequence[int]: ("a list of whole numbers",),
     Sequence[float]: ("a list of numbers",),
 }  # fmt: skip
 """Annotations that are checked, in words."""
+
+
+def state_signature(kind: type) -> None:
+    """Give a class the signature of its constructor where Python takes that of an inherited ``__new__``.
+
+    Args:
+        kind: The class.
+    """
+    if sys.version_info < OWN_INIT and ("__init__" not in vars(kind) or hasattr(kind, "__signature__")):
+        of_init = inspect.signature(kind.__init__)
+        setattr(kind, "__signature__", of_init.replace(parameters=[*of_init.parameters.values()][1:]))  # noqa: B010
 
 
 def refuse_other_types(kind: type, positional: Sequence[Any], named: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ from typing_extensions import override
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
-from posenc.constructor_checks import refuse_other_types
+from posenc.constructor_checks import refuse_other_types, state_signature
 from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions, readable
 
@@ -254,10 +254,10 @@ class Scheme(nn.Module, abc.ABC):
     def __init_subclass__(cls) -> None:
         """Let a subclass refuse wrong sites, at which most maps would return ``x``, and arguments of another type."""
         super().__init_subclass__()
-        checked: dict[str, Callable[..., Any]] = dict.fromkeys(MAPPED, _refusing_other_sites)
-        checked["__init__"] = _checking_types
+        checked: dict[str, Any] = {"__init__": _checking_types} | dict.fromkeys(MAPPED, _refusing_other_sites)
         for name in checked.keys() & vars(cls).keys():
             setattr(cls, name, checked[name](vars(cls)[name]))
+        state_signature(cls)
 
     @override
     def extra_repr(self) -> str:

@@ -60,9 +60,9 @@ def headline(data: PageData) -> str:
     sentences = []
     if finished_conditions(data, [MAIN]):
         longest = context_multiples(data)[-1]
-        sentences.append(_best_loss(data, LOSS, 1))
-        if longest > 1:
-            sentences += [_best_loss(data, f"loss_at_x{longest}", longest), OTHER_TOKENS]
+        near = _best_loss(data, LOSS, 1)
+        far = _best_loss(data, f"loss_at_x{longest}", longest) if longest > 1 else ""
+        sentences += [near, far, OTHER_TOKENS if near and far else ""]
     sentences += [_best_recall(data, task) for task in RECALL_TASKS]
     return " ".join(filter(None, sentences)) or no_answer(bool(data.done))
 
