@@ -29,7 +29,7 @@ WORDS = {
 """Annotations that are checked, in words."""
 
 
-def state_signature(kind: type) -> None:
+def state_signature(kind: Any) -> None:
     """Give a class the signature of its constructor where Python takes that of an inherited ``__new__``.
 
     Args:
@@ -37,7 +37,7 @@ def state_signature(kind: type) -> None:
     """
     if sys.version_info < OWN_INIT and ("__init__" not in vars(kind) or hasattr(kind, "__signature__")):
         of_init = inspect.signature(kind.__init__)
-        setattr(kind, "__signature__", of_init.replace(parameters=[*of_init.parameters.values()][1:]))  # noqa: B010
+        kind.__signature__ = of_init.replace(parameters=[*of_init.parameters.values()][1:])
 
 
 def refuse_other_types(kind: type, positional: Sequence[Any], named: Mapping[str, Any]) -> None:

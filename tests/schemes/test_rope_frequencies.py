@@ -52,6 +52,8 @@ def test_p_rope_by_hand():
     assert f.proportional(4, share=0.5, factor=2.0).tolist() == pytest.approx([0.5, 0.05, 0, 0], rel=1e-13)
     assert torch.equal(f.proportional(8, share=1.0), f.geometric(8))
     assert not f.proportional(8, share=0.0).any()
+    with pytest.raises(ValueError, match=r"share=0.1 of 8 pairs turns none. Give at least 0.125, or 0"):
+        f.proportional(8, share=0.1)
     # partial rotary embedding has the exponent over the rotated part, and is another schedule
     assert f.geometric(2).tolist() != pytest.approx(f.proportional(4, share=0.5)[:2].tolist())
 

@@ -62,12 +62,11 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
         One to three sentences.
     """
     known = list(known)
-    named = name[:LONGEST].partition("(")[0]
-    if kind in (ENCODING, VARIANT) and plain_name(named) in OTHER_NAMES:
-        return f"there is no {kind} {named!r}. Here it is {OTHER_NAMES[plain_name(named)]}."
     near = nearest_names(name, known)
     if kind in (ENCODING, VARIANT) and name[:LONGEST].isidentifier() and Path(f"{name[:LONGEST]}.py").is_file():
         near = [f"the file {name}.py"]
+    elif kind in (ENCODING, VARIANT) and plain_name(named := name[:LONGEST].partition("(")[0]) in OTHER_NAMES:
+        return f"there is no {kind} {named!r}. Here it is {OTHER_NAMES[plain_name(named)]}."
     if kind == ENCODING and all(part.isidentifier() for part in name[:LONGEST].split(".")) and "." in name:
         near = [f"a class of a module, {name}:CLASS"]
     hint = f" Did you mean {' or '.join(near)}?" if near else ""
