@@ -194,6 +194,14 @@ def test_the_origin_of_the_code_tells_an_edited_file(written, tmp_path: Path) ->
     assert own_scheme.source("RoPE") is None
 
 
+def test_the_origin_is_the_file_that_was_read_last(written) -> None:
+    name = own_scheme.text_of(written(scale=7.0).Ramp)
+    assert own_scheme.text_of(written(scale=7.0, name="copied").Ramp) == name
+    source = own_scheme.source(name)
+    assert source is not None
+    assert source.name == "copied:Ramp"
+
+
 def test_an_edited_module_of_the_same_package_is_another_scheme(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,7 +265,9 @@ def _add(kind: type[Scheme]) -> str:
     code = _code(kind)
     digest = hashlib.sha256(code.encode()).hexdigest()
     name = f"{kind.__name__}_{digest[:DIGITS]}"
-    _import(name, code, _source(kind, digest))
+    origin = _source(kind, digest)
+    _import(name, code, origin)
+    sys.modules[PACKAGE + name].__loader__.source = origin  # pyright: ignore  # the file that was read last
     return name
 
 

@@ -76,6 +76,7 @@ class KPlanes(Scheme):
     examples = (
         {"axes": 3, "resolutions": (3, (2, 4, 5)), "features": 3},
         {"axes": 4, "resolutions": (3,), "features": 2, "time": 3, "domain": (-9, 60, "clamp")},
+        {"axes": 2, "resolutions": (2, 4), "features": 3},
     )
 
     table: nn.Parameter
