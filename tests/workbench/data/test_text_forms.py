@@ -130,6 +130,9 @@ def test_the_printed_command_trains(form: str, tmp_path: Path, monkeypatch, caps
     assert f"posenc run language {command}" in page
 
 
+WITHOUT_UNKNOWN = '{"version": "1.0", "model": {"type": "WordLevel", "vocab": {"to": 0}, "unk_token": "[UNK]"}}'
+"""The package loads it, and raises at the first word that is not in its vocabulary; found by tools/fuzz.py."""
+
 REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
     "two forms": (
         lambda: put({"f/a.txt": "x", "f/b.jsonl": "{}"}), "f", "texts of two forms: a.txt and, as JSON Lines"
@@ -158,6 +161,11 @@ REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
     "no words": (lambda: put({"a.txt": words(99)}), "a.txt --tokenizer words:1", "needs a number of words from 2"),
     "no tokenizer.json": (
         lambda: put({"a.txt": words(99), "t.json": "{}"}), "a.txt --tokenizer t.json", "t.json is no"
+    ),
+    "a tokenizer without its unknown token": (
+        lambda: put({"a.txt": words(99), "t.json": WITHOUT_UNKNOWN}),
+        "a.txt --tokenizer t.json",
+        "t.json cannot encode this text (WordLevel error: Missing [UNK] token",
     ),
     "val without a text": (lambda: None, "--val b.txt", "--val b.txt is for your own data; name them"),
 }  # fmt: skip

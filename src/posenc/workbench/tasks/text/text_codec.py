@@ -13,7 +13,10 @@ from torch import Tensor
 
 from posenc.workbench.files.user_files import UserFileError, short
 from posenc.workbench.tasks.text.text_file import Text
-from posenc.workbench.tasks.text.tokenizers import WORD, load_subwords
+from posenc.workbench.tasks.text.tokenizers import WORD, encode_subwords, load_subwords
+
+NAME = "the tokenizer of the text"
+"""Name of a tokenizer in messages."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +61,7 @@ class TextCodec:
         if unit == "bytes":
             return torch.tensor(list(text.encode(errors="surrogatepass")), dtype=torch.int64)
         if unit == "subwords":
-            pieces: Sequence[Any] = self._library.encode(text, add_special_tokens=False).ids
+            pieces: Sequence[Any] = encode_subwords(self._library, text, NAME).ids
         else:
             pieces = WORD.findall(text) if unit == "words" else text.split() if unit == "tokens" else text
         numbers = self._numbers
@@ -105,6 +108,6 @@ class TextCodec:
     def _library(self) -> Any:
         assert self.subwords is not None
         try:
-            return load_subwords(self.subwords.content, "the tokenizer of the text")
+            return load_subwords(self.subwords.content, NAME)
         except UserFileError as error:
             raise ValueError(short(error, 400)) from error

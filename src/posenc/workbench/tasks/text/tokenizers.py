@@ -182,9 +182,32 @@ def load_subwords(content: bytes, name: str) -> Any:
     return subwords
 
 
+def encode_subwords(subwords: Any, text: str, name: str) -> Any:
+    """Encode a text with a tokenizer of the package tokenizers, without special tokens.
+
+    Args:
+        subwords: The tokenizer.
+        text: The text.
+        name: Name of the tokenizer, for messages.
+
+    Returns:
+        The encoding of the package.
+
+    Raises:
+        UserFileError: The tokenizer has no token for a part of the text, nor one for unknown text.
+    """
+    try:
+        return subwords.encode(text, add_special_tokens=False)
+    except Exception as error:  # the library raises Exception itself
+        raise UserFileError(
+            f"{name} cannot encode this text ({short(error)}). Its vocabulary needs the token that its model names for "
+            "unknown text."
+        ) from None
+
+
 def _subwords(pieces: Sequence[str], tokenizer: Tokenizer) -> Numbered:
     subwords = load_subwords(tokenizer.content, tokenizer.file)
-    encoded = [subwords.encode(piece, add_special_tokens=False) for piece in pieces]
+    encoded = [encode_subwords(subwords, piece, tokenizer.file) for piece in pieces]
     ids = np.array([token for each in encoded for token in each.ids], np.int64)
     if not len(ids):
         raise UserFileError(f"{tokenizer.file} makes no tokens of this text. Name another tokenizer.")
