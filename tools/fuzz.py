@@ -31,10 +31,23 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 if TYPE_CHECKING:
     from hostile_files import Reader
 
+FREE_BYTES, MOST_BYTES = 2 << 30, 4 << 30
+"""Memory that is free by the measure of the readers, and the most that the process may take: a reader's estimate of
+its peak may be wrong by a part, and Python has 0.3 GiB without a file."""
 LONGEST = 10.0
 """Seconds of one file; a reader that takes longer hangs for its user."""
 KEPT_EVERY = 10.0
 """Seconds after which the counts are written, for a call that is stopped."""
+
+
+def limit_free_memory(folder: Path) -> None:
+    """Make the readers believe in a container of ``FREE_BYTES``, so that their estimates are tried on any machine."""
+    from posenc.workbench import memory
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("max", FREE_BYTES), ("current", 0), ("stat", "inactive_file 0")):
+        (folder / f"memory.{name}").write_text(f"{content}\n")
+    memory.CONTROL_GROUP = folder
 
 
 def changed(content: bytes, chance: random.Random) -> bytes:
@@ -84,6 +97,7 @@ def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
         from hostile_files import READERS
     reader, chance, counts = READERS[name], random.Random(seed), {True: 0, False: 0}
     folder = Path(tempfile.mkdtemp(dir=ended.parent))
+    limit_free_memory(folder / "memory")
     path = folder / "file" / reader.file
     path.parent.mkdir(parents=True, exist_ok=True)
     reader.write(path)
@@ -106,7 +120,7 @@ def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
         corpus = folder / "corpus"
         corpus.mkdir()
         (corpus / "whole").write_bytes(whole)
-        limits = [f"-seed={seed + 1}", "-rss_limit_mb=6000", f"-max_len={max(4096, 2 * len(whole))}", "-verbosity=0"]
+        limits = [f"-seed={seed + 1}", f"-rss_limit_mb={MOST_BYTES >> 20}", f"-max_len={max(4096, 2 * len(whole))}", "-verbosity=0"]
         atheris.Setup([sys.argv[0], *limits, str(corpus)], one)
         atheris.Fuzz()
     while True:

@@ -34,6 +34,7 @@ CONVERTED_MODES = {
 TIFF_KINDS = ("MINISBLACK", "MINISWHITE", "RGB", "PALETTE")
 """Kinds of TIFF that are read here. Pillow reads YCBCR, the colors of video."""
 SAVE_ADVICE = "Save it as gray or RGB of 8 or 16 bits, with ImageMagick: convert IN -colorspace sRGB -depth 16 OUT.png"
+MOST_CHANNELS = 4
 ORIENTATION = 274
 PILLOW_LIMIT_LOCK = threading.RLock()
 """Held while Pillow's limit on pixels is lifted, for all threads share that limit."""
@@ -41,6 +42,8 @@ PILLOW_BYTES = {"1": 1, "L": 1, "P": 1, "I;16": 2}
 """Bytes per pixel of an image in Pillow; of all other modes 4."""
 FORMAT_BYTES = {"WEBP": 8, "JPEG": 6}
 """Further bytes per pixel while a format is decoded: the decoder's own pixels, and coefficients of progressive JPEG."""
+JPEG_PIXELS_PER_BYTE = 1024
+"""More pixels per byte than a JPEG can hold. One color everywhere, progressive and optimized, has 256."""
 DEEP_PNG_BYTES = 6
 """Bytes per channel of a pixel at the peak of reading a PNG of 16 bits. Measured: 5.4 for RGB and 5.0 for RGBA."""
 
@@ -66,7 +69,7 @@ def read_image(path: Path) -> np.ndarray:
     else:
         pixels = _read_pillow(path)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    if pixels.ndim != 3 or pixels.shape[2] > 4 or 0 in pixels.shape:
+    if pixels.ndim != 3 or pixels.shape[2] > MOST_CHANNELS or 0 in pixels.shape:
         raise ValueError(f"{path} holds an array of shape {pixels.shape}; an image is (H, W) with up to 4 colors.")
     if pixels.shape[2] in (2, 4) and (pixels[..., -1] == np.iinfo(pixels.dtype).max).all():
         pixels = pixels[..., :-1]
@@ -192,6 +195,12 @@ def _decoder_errors(path: Path) -> Iterator[None]:
 def _read_pillow(path: Path) -> np.ndarray:
     Image, ImageOps = _pil()
     with _decoder_errors(path), Image.open(path) as opened:
+        size = path.stat().st_size
+        if opened.format == "JPEG" and opened.width * opened.height > JPEG_PIXELS_PER_BYTE * size:
+            raise RefusalError(
+                f"{path} is a JPEG of {opened.width} x {opened.height} pixels in {size:,} bytes, which cannot hold "
+                "them. Copy or save it again."
+            )
         _require_size(path, opened.width, opened.height, _pillow_peak(opened))
         if opened.mode == "CMYK":
             raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
@@ -231,8 +240,23 @@ def _read_tiff(path: Path) -> np.ndarray:
         video = name == "YCBCR" and bits == 8
         if not video and not (name in TIFF_KINDS and bits in (1, 2, 4, 8, 16) and np.dtype(page.dtype).kind in "bu"):
             raise RefusalError(f"{path} has pixels of the kind {name}, {page.dtype}, {bits} bits. {SAVE_ADVICE}")
+        if page.samplesperpixel > MOST_CHANNELS:
+            raise RefusalError(f"{path} has {page.samplesperpixel:,} channels; an image has up to 4. {SAVE_ADVICE}")
+        _require_whole(path, page)
         pixels = None if video else _tiff_pixels(page, name, bits)
     return _read_pillow(path) if pixels is None else pixels
+
+
+def _require_whole(path: Path, page: Any) -> None:
+    """Refuse a TIFF that lacks strips or tiles: tifffile fills them with zeros, also where nearly all are missing."""
+    size, parts, needed = path.stat().st_size, zip(page.dataoffsets, page.databytecounts, strict=False), 1
+    if page.is_contiguous:  # one piece, whose length follows from the shape; some programs write a wrong one
+        parts = [(page.dataoffsets[0], page.nbytes)]
+    else:
+        needed = math.prod(page.chunked)
+    held = sum(1 for offset, count in parts if offset > 0 and count > 0 and offset + count <= size)
+    if held < needed:
+        raise RefusalError(f"{path} has {held:,} of the {needed:,} parts of its pixels. Copy or save it again.")
 
 
 def _tiff_pixels(page: Any, name: str, bits: int) -> np.ndarray:
