@@ -120,7 +120,8 @@ def fuzz(name: str, seconds: float, seed: int, ended: Path) -> None:
         corpus = folder / "corpus"
         corpus.mkdir()
         (corpus / "whole").write_bytes(whole)
-        limits = [f"-seed={seed + 1}", f"-rss_limit_mb={MOST_BYTES >> 20}", f"-max_len={max(4096, 2 * len(whole))}", "-verbosity=0"]
+        sizes = [f"-rss_limit_mb={MOST_BYTES >> 20}", f"-max_len={max(4096, 2 * len(whole))}"]
+        limits = [f"-seed={seed + 1}", *sizes, "-verbosity=0"]
         atheris.Setup([sys.argv[0], *limits, str(corpus)], one)
         atheris.Fuzz()
     while True:
