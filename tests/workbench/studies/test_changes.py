@@ -96,6 +96,18 @@ def test_a_label_has_one_form_and_is_read_back():
     assert changes.preset_label(presets, Request(preset="standard", changes={"train_images": "none"})) == "standard"
 
 
+@pytest.mark.parametrize("study", ["gridpe", "points", "sc-pe"])
+def test_epochs_that_equal_the_presets_own_are_asked_for_on_own_data(study):
+    presets = EVERY[study].presets
+    settings = next(each for each in changes.settings_of(EVERY[study], "quick") if each.name == "epochs")
+    for path, own in zip(settings.paths, settings.defaults, strict=True):
+        request = Request(preset="quick", source=Path("own"), changes={path: own})
+        assert changes.explicit_fields(presets, request, *path.split(".")[:-1]) == {"epochs": int(own)}
+        assert changes.preset_label(presets, request).endswith(f"={own}")
+        assert changes.differences(presets, request) == [f"{path} {own}"] or len(settings.paths) == 1
+        assert changes.request_of(changes.preset_label(presets, request)).changes.keys() <= {path, "epochs"}
+
+
 def test_wrong_names_and_values_are_refused_with_the_possible_ones():
     assert refused("nmar", epoch=4).startswith("there is no setting 'epoch'. Did you mean epochs")
     assert "weight_decay" in refused("nmar", weight_dekay=0)

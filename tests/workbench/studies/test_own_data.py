@@ -102,8 +102,10 @@ def test_epochs_asked_for_count_passes_over_the_users_training_items(tmp_path: P
     store = Store(tmp_path / "runs")
     asked = {"preset": "quick", "schemes": ["nope"], "source": folder}
     epochs = STUDY.plan(studies.Request(**asked, changes={"epochs": 3}), store)[0].settings["training"]
+    once = STUDY.plan(studies.Request(**asked, changes={"epochs": 1}), store)[0].settings["training"]
     steps = STUDY.plan(studies.Request(**asked, changes={"own_steps": 7}), store)[0].settings["training"]
     assert (epochs["epochs"], epochs["decay_steps"]) == (6, 6), "two batches of 8 hold 11 clouds"
+    assert once["epochs"] == 2, "also where the preset has this number for its own data"
     assert (steps["epochs"], steps["decay_steps"]) == (7, 7)
 
 

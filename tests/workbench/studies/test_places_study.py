@@ -175,6 +175,28 @@ def test_a_view_of_spheres_is_refused_for_planar_coordinates(tmp_path: Path) -> 
         on_houses(Store(tmp_path / "runs"), tmp_path, "SphereM(scales=4)@lonlat", reading=reading)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("SphereC(4)", "SphereC needs longitude and latitude; the coordinates are of the kind plane"),
+        ("sphere-c", "sphere-c needs longitude and latitude; the coordinates are of the kind plane"),
+        ("ridge + sphere-c-plus", "sphere-c-plus needs longitude and latitude"),
+        ("fourier-joint", "fourier-joint needs a further axis beside the place"),
+    ],
+)
+def test_a_named_variant_that_fits_no_planar_coordinates_is_refused(tmp_path: Path, text: str, sentence: str) -> None:
+    pytest.importorskip("sklearn")
+    reading = {"target": "price", "geometry": "plane"}
+    with pytest.raises(ValueError, match=sentence):
+        on_houses(Store(tmp_path / "runs"), tmp_path, text, reading=reading)
+
+
+def test_a_gaussian_process_is_refused_for_classes_only_where_it_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    with pytest.raises(ValueError, match="'gp' cannot be built: it is for targets of numbers, and these are classes"):
+        on_houses(Store(tmp_path / "runs"), tmp_path, "gp", reading={"target": "kind"})
+
+
 def test_classes_times_and_groups(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     store, path = Store(tmp_path / "runs"), tmp_path / "visits.csv"
@@ -192,6 +214,9 @@ def test_classes_times_and_groups(tmp_path: Path) -> None:
     table = load_table(store.root, specs[0].settings["data"]["table"])
     parts = read_parts(table, specs[0].settings["data"], 0)
     assert not set(table.groups[parts.train]) & set(table.groups[parts.test])
+    said = [line for line in STUDY.remarks(store, specs) if "divides" in line]
+    assert [line.partition(" divides")[0] for line in said] == ["The split by time"], "pairs of rows are near in space"
+    assert "so test rows have training rows of their group." in said[0]
 
 
 def test_conditions_with_fewer_rows_have_records_of_their_own(tmp_path: Path) -> None:

@@ -33,12 +33,54 @@ def test_seeds_above_four_have_other_folds() -> None:
     assert not np.array_equal(first, later)
 
 
-def test_groups_stay_together_at_random_and_by_blocks() -> None:
+def divided(whole: np.ndarray, table: task.PlaceTable, split: task.Split) -> set[int]:
+    """Blocks or groups with rows in the test part of a fold and in its training or validation part."""
+    found = set()
+    for seed in range(5):
+        parts = task.fold_parts(table, split, 1.0, seed)
+        found |= set(whole[np.concatenate([parts.train, parts.validation])]) & set(whole[parts.test])
+    return found
+
+
+def test_groups_that_go_everywhere_stay_together_and_the_blocks_that_they_divide_are_counted() -> None:
     groups = np.arange(len(TABLE)) % 60
     table = dataclasses.replace(TABLE, groups=groups)
+    blocks = task.block_numbers(TABLE.coords, 1.0)
     for split in ("random", "blocks"):
-        parts = task.fold_parts(table, split, 1.0, 0)
-        assert not set(groups[parts.train]) & set(groups[parts.test]), split
+        assert not divided(groups, table, split), split
+    count = len(divided(blocks, table, "blocks"))
+    assert count > 0
+    assert task.divided_units(table, "blocks", 1.0) == ("blocks", count, blocks.max() + 1)
+    assert task.divided_units(table, "random", 0.0) is None
+
+
+def test_blocks_that_share_a_group_are_held_out_together() -> None:
+    blocks = task.block_numbers(TABLE.coords, 1.0)
+    pairs = task.block_numbers(TABLE.coords, 2.0)  # groups of four blocks at most
+    table = dataclasses.replace(TABLE, groups=pairs)
+    assert len(np.unique(pairs)) < len(np.unique(blocks))
+    assert not divided(pairs, table, "blocks")
+    assert not divided(blocks, table, "blocks")
+    assert task.divided_units(table, "blocks", 1.0) is None
+
+
+def test_a_split_by_time_counts_the_groups_that_it_divides() -> None:
+    times = np.random.default_rng(0).permutation(len(TABLE)) * DAY
+    groups = np.arange(len(TABLE)) % 60
+    table = dataclasses.replace(TABLE, times=times, groups=groups)
+    assert task.divided_units(table, "time", 0.0) == ("groups", len(divided(groups, table, "time")), 60)
+    in_order = dataclasses.replace(table, groups=(times // (DAY * 10)).astype(np.int64))
+    few = task.divided_units(in_order, "time", 0.0)
+    assert few is None or few.divided <= 4
+
+
+def test_a_fold_without_rows_is_refused_with_the_cause() -> None:
+    few = dataclasses.replace(TABLE, times=np.arange(len(TABLE)) % 3 * DAY)
+    with pytest.raises(ValueError, match="The column of times has 3 different times; leave --time out"):
+        task.fold_parts(few, "time", 0.0, 4)
+    one = dataclasses.replace(TABLE, groups=np.zeros(len(TABLE), np.int64))
+    with pytest.raises(ValueError, match="The column of groups has 1 different group; leave --groups out"):
+        task.fold_parts(one, "random", 0.0, 4)
 
 
 def test_folds_by_time_are_spans() -> None:

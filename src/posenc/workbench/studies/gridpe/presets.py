@@ -84,6 +84,12 @@ class GridPEPreset(Preset):
 
     @property
     @override
+    def computed_on_own_data(self) -> Collection[str]:
+        """The epochs and evaluations, of the steps on a user's images, where the preset plans such steps."""
+        return ("recipes.training.epochs", "recipes.training.evaluate_every") if self.own is not None else ()
+
+    @property
+    @override
     def names(self) -> Mapping[str, Sequence[str]]:
         """Sizes of the models, by the architecture of a condition."""
         sizes: dict[str, Sequence[str]] = {"vit": tuple(vit.SIZES), "pvt": pvt.SIZES}

@@ -10,13 +10,14 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.places import PlaceTable, place_record
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord, Part, generated
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.places.conditions import PlacesCondition, condition
+from posenc.workbench.studies.places.conditions import SPLITS, PlacesCondition, condition
 from posenc.workbench.studies.places.presets import PRESETS, PlacesPreset
 from posenc.workbench.studies.places.stored_places import drawn_rows, read_parts, store_table
 from posenc.workbench.studies.places.variants import (
@@ -38,6 +39,7 @@ from posenc.workbench.training.config import Best
 
 WARMUP_DIVISOR = 20
 """Steps per step of warm-up."""
+NEEDS = "needs scikit-learn (pip install scikit-learn)"
 FOLD_PHRASES = {
     "random": "five folds of rows at random",
     "blocks": "five folds of whole blocks of space",
@@ -67,7 +69,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     """Settings of a run, with the user's places in the store.
 
     Returns:
-        The settings; None for a variant that does not fit the coordinates, or a baseline that cannot be computed.
+        The settings; None for a variant that does not fit the coordinates, or a baseline that cannot be computed,
+        unless the request names it.
 
     Raises:
         ValueError: The table cannot be read or is too small, or the variant cannot be built.
@@ -75,10 +78,10 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     preset, chosen = changed_preset(PRESETS, request), condition(label)
     _refuse_sizes(preset)
     data = _places(request, store, chosen, preset)
-    further = data.table.further
-    if not fits(variant_label, data.table.geometry, further.shape[1]) or (
-        chosen.split == "time" and not len(data.table.times)
-    ):
+    further, is_named = data.table.further, variant_label in (request.schemes or ())
+    if chosen.split == "time" and not len(data.table.times):
+        return None
+    if not is_named and not fits(variant_label, data.table.geometry, further.shape[1]):
         return None
     if chosen.divisor > 1 and is_baseline(variant_label) and variant_label not in WITH_FEWER_ROWS:
         return None
@@ -92,7 +95,11 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
         preset.detail, preset.depth, preset.dropout, further.shape[1],
     )  # fmt: skip
     if is_baseline(variant_label):
-        return _baseline(variant_label, sizes, settings) if task.has_boosting() else None
+        made = _baseline(variant_label, sizes, settings) if task.has_boosting() else None
+        if made is None and is_named:
+            lacking = "is for targets of numbers, and these are classes" if task.has_boosting() else NEEDS
+            raise ValueError(f"the variant {variant_label!r} cannot be built: it {lacking}. Leave it out.")
+        return made
     row = variant(variant_label, sizes)
     if row.view in task.MIXED:
         settings["data"] = {**data.settings, "spans": task.spans_of(further)}
@@ -142,7 +149,7 @@ def remarks(store: Store, specs: Sequence[RunSpec]) -> tuple[str, ...]:
     said = dict.fromkeys(_of_data(spec.settings["data"]) for spec in specs)
     lines = [line for each in said for line in each]
     if not task.has_boosting():
-        lines.append("The baselines are left out: they need scikit-learn (pip install scikit-learn).")
+        lines.append(f"The baselines are left out: they {NEEDS.replace('needs', 'need')}.")
     return tuple(dict.fromkeys(lines))
 
 
@@ -154,6 +161,12 @@ def _of_data(data: dict[str, Any]) -> tuple[str, ...]:
     if data["split"] == "blocks":
         unit = "degrees" if data["region"]["geometry"] == "sphere" else "units of the coordinates"
         lines.append(f"Blocks have a side of {data['side']:g} {unit}: --set block_side=NUMBER for another one.")
+    if divided := data.get("divided"):
+        reason = "rows of a group stay together, and have many blocks" if divided["what"] == "blocks" else ""
+        lines.append(
+            f"The {SPLITS[data['split']]} divides {divided['divided']:,} of {count_of(divided['of'], divided['what'])}, "
+            f"so test rows have training rows of their {divided['what'].removesuffix('s')}{reason and ': ' + reason}."
+        )
     if data.get("drawn"):
         lines.append(f"Of {data['of']:,} rows {data['drawn']:,} are drawn at random: --set rows={data['of']} for all.")
     return tuple(lines)
@@ -170,7 +183,8 @@ def _refuse_sizes(preset: PlacesPreset) -> None:
 def _places(request: Request, store: Store, chosen: PlacesCondition, preset: PlacesPreset) -> PlacesOfPlan:
     """The places of a condition: those of the user, in the store, or generated ones."""
     if request.source is None:
-        table, settings, record = task.made_places(preset.made, 0), {"made": preset.made}, None
+        settings: dict[str, Any] = {"made": preset.made}
+        table, record = task.made_places(preset.made, 0), None
     else:
         stated = msgspec.convert(request.reading, ReadingOptions)
         digest, whole = store_table(store.root, request.source, stated)
@@ -187,12 +201,17 @@ def _places(request: Request, store: Store, chosen: PlacesCondition, preset: Pla
         "region": {**region._asdict(), "middle": list(region.middle)},
     }
     settings |= {"divisor": chosen.divisor} if chosen.divisor > 1 else {}
+    if len(table.groups) and chosen.split != "random":
+        counted = task.divided_units(table, chosen.split, settings["side"])
+        settings["divided"] = None if counted is None else counted._asdict()
     parts = read_parts(table, settings, 0)
     if record is None:
         options = {"rows": preset.made, "split": chosen.split, **_fewer(chosen)}
         made = generated("places with a smooth target", options, _parts(parts))
         return PlacesOfPlan(settings, table, parts, made, None)
     phrase = f"{FOLD_PHRASES[chosen.split]}, another one for each seed"
+    if divided := settings.get("divided"):
+        phrase = f"{phrase}, with {divided['divided']:,} of {count_of(divided['of'], divided['what'])} in several"
     options = {**record.options, "parts": phrase, **_fewer(chosen)}
     record = replace(record, parts=_parts(parts, table), options=options)
     return PlacesOfPlan(settings, table, parts, record, request.source)
@@ -211,7 +230,7 @@ def _logarithm(preset: PlacesPreset, table: PlaceTable) -> bool:
         return task.wants_logarithm(table.targets)
     if table.targets.min() <= 0:
         raise ValueError(
-            f"the target has values up to {table.targets.min():g} and no logarithm of all. Use --set logarithm=no."
+            f"the target has values down to {table.targets.min():g} and no logarithm of all. Use --set logarithm=no."
         )
     return True
 

@@ -31,15 +31,19 @@ def convention(spec: RunSpec) -> str:
     place = task.MIXED.get(variant.view, variant.view)
     places = views[place]
     if place == "region" and region["geometry"] == "sphere":
-        places = f"{places}, longitudes times the cosine of {region['middle'][1]:g} degrees first"
+        places = (
+            f"longitude and latitude in degrees less {region['middle']}, the difference of longitudes (-180 to 180) "
+            f"times the cosine of {region['middle'][1]:g} degrees, then both divided by {region['half']:g}"
+        )
     if variant.view in task.MIXED:
         middles, halves = zip(*data["spans"], strict=True)
         places = f"{places}; behind them the further axes less {list(middles)}, divided by {list(halves)}"
     value = "the logarithm of the target" if data["logarithm"] else "the target"
     output = "logits of the classes" if model["outputs"] > 1 else f"{value} less its training mean, over its deviation"
     return (
-        f"Input: model(x, columns) with x (N, {variant.axes}), {places}; columns (N, {model['columns']}), the other "
-        f"columns less their training mean, over their deviation. Output: {output} (N, {model['outputs']})."
+        f"Input: model(x, columns) with x (N, {variant.axes}), {places}; columns (N, {model['columns']}), which "
+        "posenc.workbench.tasks.places.standardized_columns makes of the table and the numbers of the training rows. "
+        f"Output: {output} (N, {model['outputs']})."
     )
 
 

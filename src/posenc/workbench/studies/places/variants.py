@@ -196,7 +196,7 @@ def variant(label: str, sizes: Sizes) -> PlaceVariant:
         refuse_without_embedding(parsed)
         parsed = with_channels(parsed)
         places = _trial_places(sizes.region, sizes.further)
-        chosen = position_views.choose(parsed, {}, places, VIEWS, view or _view_of_spheres(parsed, places))
+        chosen = position_views.choose(parsed, {}, places, VIEWS, view or _view_of_spheres(parsed, sizes.region))
     except ValueError as error:
         raise ValueError(f"the variant {label!r} cannot be built: {error}") from None
     return PlaceVariant(
@@ -252,10 +252,25 @@ def _trial_places(region: Region, further: int) -> dict[str, Positions]:
     return places
 
 
-def _view_of_spheres(parsed: scheme_text.Specification, places: Mapping[str, Positions]) -> str:
-    """View "lonlat" for a scheme that is defined on a sphere, if the places have it."""
-    spheres = {name for name, _ in SPHERE_SCHEMES.values()} | {"SphericalHarmonics", "GeoCLIP"}
-    return "lonlat" if parsed.scheme in spheres and "lonlat" in places else ""
+def _view_of_spheres(parsed: scheme_text.Specification, region: Region) -> str:
+    """View "lonlat" for a scheme that is defined on a sphere, "" for another one.
+
+    Raises:
+        ValueError: The places are on no sphere, so the scheme would read other coordinates as longitude and latitude.
+    """
+    if parsed.scheme not in {name for name, _ in SPHERE_SCHEMES.values()} | {"SphericalHarmonics", "GeoCLIP"}:
+        return ""
+    if region.geometry != "sphere":
+        raise ValueError(_other_geometry(parsed.scheme, region))
+    return "lonlat"
+
+
+def _other_geometry(name: str, region: Region) -> str:
+    needed = "two coordinates" if name in IN_PLANES else "longitude and latitude"
+    return (
+        f"{name} needs {needed}; the coordinates are of the kind {region.geometry}. Leave it out, or state what the "
+        "coordinates are: --geometry."
+    )
 
 
 def _own(label: str, sizes: Sizes) -> PlaceVariant | None:
@@ -265,9 +280,7 @@ def _own(label: str, sizes: Sizes) -> PlaceVariant | None:
     if label in WITH_FURTHER_AXES and not sizes.further:
         raise ValueError(f"{label} needs {FURTHER_AXIS}.")
     if not fits(label, sizes.region.geometry, sizes.further):
-        raise ValueError(
-            f"{label} needs longitude and latitude; the coordinates are of the kind {sizes.region.geometry}."
-        )
+        raise ValueError(_other_geometry(label, sizes.region))
     axes, detail = sizes.axes, sizes.detail
     if label == NONE:
         return PlaceVariant(axes=axes)

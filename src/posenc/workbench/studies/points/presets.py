@@ -44,6 +44,12 @@ class PointsPreset(Preset):
         """The schedule, from the number of clouds."""
         return ("training.warmup_steps", "training.decay_steps", "training.evaluate_every")
 
+    @property
+    @override
+    def computed_on_own_data(self) -> Collection[str]:
+        """The epochs, of the steps on a user's clouds."""
+        return ("training.epochs",)
+
 
 def _training(epochs: int, lr: float) -> TrainingConfig:
     return TrainingConfig(epochs=epochs, batch=32, lr=lr, optimizer="adam", clip=1.0)

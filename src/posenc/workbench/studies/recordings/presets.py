@@ -46,6 +46,12 @@ class RecordingsPreset(Preset):
         """The batch where it follows from the number of channels."""
         return () if self.tokens_per_step is None else ("training.batch",)
 
+    @property
+    @override
+    def computed_on_own_data(self) -> Collection[str]:
+        """The evaluations, at equal distances on a user's recordings."""
+        return () if self.own is None else ("training.evaluate_every",)
+
 
 SMALL_NETWORKS = {"VIS2": 9, "SMN": 7, "CON": 9, "DAN": 4, "LAN": 4, "FPN": 8, "AUD": 3, "DMN": 13}
 """About a sixth of the published sizes, without the networks that would have a single parcel."""

@@ -47,6 +47,12 @@ class SCPEPreset(Preset):
             "transformer_training.decay_steps",
         )
 
+    @property
+    @override
+    def computed_on_own_data(self) -> Collection[str]:
+        """The epochs, of the steps on a user's images."""
+        return ("training.epochs", "transformer_training.epochs")
+
 
 def lenet_training(epochs: int) -> TrainingConfig:
     """The author's training: Adam at 0.001, batches of 256 images."""

@@ -247,7 +247,8 @@ def differences(presets: Mapping[str, Preset], request: Request) -> list[str]:
     phrases = dict[str, list[str]]()
     for leaf in changed:
         old = setting_errors.COMPUTED if _is_computed(preset, leaf) else setting_values.text(leaf.value)
-        phrases.setdefault(names[leaf.path], []).append(f"{old} → {setting_values.text(after[leaf.path])}")
+        new = setting_values.text(after[leaf.path])
+        phrases.setdefault(names[leaf.path], []).append(new if old == new else f"{old} → {new}")
     swept = [f"learning rate chosen for each variant from {setting_values.text(tuple(request.lr_sweep or ()))}"]
     described = [f"{name} {' and '.join(dict.fromkeys(texts))}" for name, texts in phrases.items()]
     return described + (swept if request.lr_sweep else [])
@@ -404,7 +405,11 @@ def _find(preset: Preset, request: Request, name: str, every: Sequence[_Leaf] = 
 
 
 def _values(preset: Preset, request: Request) -> dict[Path, Any]:
-    """Changed fields with their new values. A value that equals the preset's own is not a change."""
+    """Changed fields with their new values.
+
+    A value that equals the preset's own is a change only where the study computes another one, or does so for a user's
+    data: ``epochs=5`` on a folder is not the number of steps that the preset plans there.
+    """
     if not request.changes:
         return {}
     every = _leaves(preset)
@@ -412,8 +417,8 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
     changed = dict[Path, tuple[str, int, Any]]()
     for name, value, leaves in sorted(matched, key=lambda each: -len(each[2])):  # a single field has the last word
         for leaf in leaves:
-            computed = _is_computed(preset, leaf)
-            new = setting_values.convert(name, leaf.annotation, leaf.value, value, computed=computed)
+            free = _is_computed(preset, leaf)
+            new = setting_values.convert(name, leaf.annotation, leaf.value, value, computed=free)
             names = preset.names.get(".".join(leaf.path), (new,))
             if new not in names:
                 raise ValueError(setting_errors.unknown_name(".".join(leaf.path), value, names))
@@ -422,8 +427,11 @@ def _values(preset: Preset, request: Request) -> dict[Path, Any]:
                 raise ValueError(setting_errors.same_setting(other, name))
             changed[leaf.path] = (name, len(leaves), new)
     own = {leaf.path: leaf for leaf in every}
+    computed = {*preset.computed, *preset.computed_on_own_data}
     return {
-        path: new for path, (_, _, new) in changed.items() if new != own[path].value or _is_computed(preset, own[path])
+        path: new
+        for path, (_, _, new) in changed.items()
+        if new != own[path].value or ".".join(own[path].fields) in computed
     }
 
 

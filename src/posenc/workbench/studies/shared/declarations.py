@@ -96,6 +96,11 @@ class Preset:
         return ()
 
     @property
+    def computed_on_own_data(self) -> Collection[str]:
+        """Dotted paths of the settings that the study computes for a user's own data, unless a request names them."""
+        return ()
+
+    @property
     def names(self) -> Mapping[str, Sequence[str]]:
         """Texts that a setting may have, by its dotted path, where it names something, such as a model's size."""
         return {}

@@ -19,7 +19,16 @@ from __future__ import annotations
 
 from posenc.workbench.tasks.boosting import has_boosting
 from posenc.workbench.tasks.places.baselines import PROCESS_ROWS, BaselineRows, Predictions, predicted
-from posenc.workbench.tasks.places.folds import FOLDS, Split, block_numbers, fold_parts, units_of, usual_side
+from posenc.workbench.tasks.places.folds import (
+    FOLDS,
+    DividedUnits,
+    Split,
+    block_numbers,
+    divided_units,
+    fold_parts,
+    units_of,
+    usual_side,
+)
 from posenc.workbench.tasks.places.inputs import cycles_of, plain_columns, standardized_columns
 from posenc.workbench.tasks.places.interval_coverage import LEVELS, interval_coverage
 from posenc.workbench.tasks.places.made_places import made_places
@@ -33,6 +42,7 @@ __all__ = [
     "PROCESS_ROWS",
     "TINY",
     "BaselineRows",
+    "DividedUnits",
     "PlaceView",
     "Predictions",
     "Region",
@@ -40,6 +50,7 @@ __all__ = [
     "Targets",
     "block_numbers",
     "cycles_of",
+    "divided_units",
     "fold_parts",
     "has_boosting",
     "interval_coverage",

@@ -1,8 +1,10 @@
 """Five folds of the rows of a table: at random, by blocks of space, or by time.
 
     random   rows at random; rows of one group stay together
-    blocks   whole blocks of space at random: cells of a grid, in degrees or in units of the coordinates
-    time     five spans of time, one after the other, of about equal numbers of rows
+    blocks   whole blocks of space at random: cells of a grid, in degrees or in units of the coordinates. Blocks that
+             share a group are held out together, if the blocks joined so are small enough for five folds. Otherwise a
+             group counts in the block of its first row, and other rows of its blocks may be in another part
+    time     five spans of time, one after the other, of about equal numbers of rows; they divide groups
 
 The test part of seed s is fold s modulo 5. The part that chooses the step is drawn from the others in the same way, so
 that it is as far from the training part as the test part.
@@ -12,11 +14,12 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.places import PlaceTable
 from posenc.workbench.tasks.class_split import Parts
 from posenc.workbench.tasks.places.place_views import Region
@@ -30,6 +33,8 @@ BLOCKS_A_SIDE = 20
 """Blocks along the longest side of the region, unless a side is stated."""
 LEAST_BLOCKS = 20
 """Fewest blocks with rows; the side is halved until there are so many."""
+LARGEST_UNIT = 0.4
+"""Largest share of the rows in blocks that are held out together because they share groups; a fold has 0.2."""
 MOST_HALVINGS = 20
 ROUND_SIDES = (1.0, 2.0, 5.0, 10.0)
 
@@ -103,9 +108,56 @@ def fold_parts(table: PlaceTable, split: Split, side: float, seed: int) -> Parts
     if not all(map(len, parts)):
         raise ValueError(
             f"fold {fold + 1} by {split} has {', '.join(f'{len(part):,}' for part in parts)} rows for training, "
-            "validation and test. Give more places, or smaller blocks: --set block_side=0.1"
+            f"validation and test. {_remedy(table, split)}"
         )
     return parts
+
+
+def _remedy(table: PlaceTable, split: Split) -> str:
+    if split == "time":
+        times = len(np.unique(table.times))
+        return f"The column of times has {count_of(times, 'different times')}; leave --time out, or give more times."
+    if len(table.groups):
+        groups = len(np.unique(table.groups))
+        return f"The column of groups has {count_of(groups, 'different groups')}; leave --groups out, or give more."
+    return "Give more places" + (", or smaller blocks: --set block_side=0.1" if split == "blocks" else ".")
+
+
+class DividedUnits(NamedTuple):
+    """Blocks or groups that folds divide.
+
+    Attributes:
+        what: "blocks" or "groups".
+        divided: Number of those with rows in the test part of a fold and in another part.
+        of: Number of all.
+    """
+
+    what: str
+    divided: int
+    of: int
+
+
+def divided_units(table: PlaceTable, split: Split, side: float) -> DividedUnits | None:
+    """Count the blocks, or the groups of a split by time, that have rows in several folds.
+
+    Args:
+        table: The table.
+        split: Kind of the split.
+        side: Side of a block.
+
+    Returns:
+        The counts; None where no block and no group is divided.
+    """
+    if not len(table.groups) or split == "random":
+        return None
+    what = "blocks" if split == "blocks" else "groups"
+    whole = block_numbers(table.coords, side) if split == "blocks" else table.groups
+    tested = np.empty(len(table), np.int64)
+    for fold in range(FOLDS):
+        tested[fold_parts(table, split, side, fold).test] = fold
+    pairs = np.unique(np.stack([whole, tested]), axis=1)[0]
+    several = int((np.unique(pairs, return_counts=True)[1] > 1).sum())
+    return DividedUnits(what, several, len(np.unique(whole))) if several else None
 
 
 def units_of(table: PlaceTable, split: Split, side: float) -> NDArray[np.int64]:
@@ -117,8 +169,7 @@ def units_of(table: PlaceTable, split: Split, side: float) -> NDArray[np.int64]:
         side: Side of a block.
 
     Returns:
-        Numbers ``(N,)``, from 0: rows or groups, blocks, or spans of time. A group whose rows are in several blocks
-        counts in the block of its first row.
+        Numbers ``(N,)``, from 0: rows or groups, blocks, or spans of time.
     """
     grouped = len(table.groups) > 0
     if split == "time":
@@ -130,8 +181,23 @@ def units_of(table: PlaceTable, split: Split, side: float) -> NDArray[np.int64]:
     blocks = block_numbers(table.coords, side)
     if grouped:
         _, first, group = np.unique(table.groups, return_index=True, return_inverse=True)
-        blocks = blocks[first][group]
+        together = _joined(blocks, group.ravel())
+        small = np.bincount(together).max() <= LARGEST_UNIT * len(table)
+        blocks = together if small else blocks[first][group.ravel()]
     return np.unique(blocks, return_inverse=True)[1].astype(np.int64)
+
+
+def _joined(blocks: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Number of the connected blocks of each row, where two blocks are connected if they share a group."""
+    labels = np.arange(blocks.max() + 1)[blocks]
+    while True:
+        before = labels
+        for members in (groups, blocks):
+            least = np.full(members.max() + 1, len(blocks), np.int64)
+            np.minimum.at(least, members, labels)
+            labels = least[members]
+        if np.array_equal(labels, before):
+            return labels
 
 
 def _balanced(sizes: NDArray[np.int64], draw: np.random.Generator) -> NDArray[np.int64]:
