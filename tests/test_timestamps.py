@@ -76,7 +76,11 @@ def test_the_clock_of_a_zone_keeps_the_day_and_the_order_through_both_changes():
             lambda: times(np.array([1.7e9, 1.7e9 + 1], dtype=np.float32)),
             r"times up to 1\.7e\+09 in float32 are rounded to steps of 128 or more, .* Keep them in float64 from the",
         ),
-        (lambda: times(torch.tensor([3.0], dtype=torch.float16)), r"in float16 are rounded to steps"),
+        (lambda: times(torch.tensor([3.0], dtype=torch.float16)), r"in float16 are rounded to steps of 0\.00195"),
+        (
+            lambda: times(torch.tensor([302.0], dtype=torch.bfloat16)),
+            r"up to 302 in bfloat16 are rounded to steps of 2 ",
+        ),
         (
             lambda: times(np.array(["2024-01-01", "NaT"], dtype="datetime64[s]")),
             r"^1 of 2 times are missing",

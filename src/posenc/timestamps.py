@@ -106,7 +106,7 @@ def _numbers(stamps: Any) -> Tensor | None:
         raise ValueError(_missing(missing, numbers.numel()))
     if numbers.dtype in (torch.float16, torch.bfloat16, torch.float32) and numbers.numel():
         farthest = float(numbers.abs().max())
-        step = 2.0 ** (math.floor(math.log2(farthest)) - 23) if farthest else 0.0
+        step = 2.0 ** math.floor(math.log2(farthest)) * torch.finfo(numbers.dtype).eps if farthest else 0.0
         if numbers.dtype != torch.float32 or farthest >= COARSE_IN_FLOAT32:
             raise ValueError(
                 f"times up to {farthest:g} in {str(numbers.dtype).removeprefix('torch.')} are rounded to steps of "

@@ -94,6 +94,14 @@ def test_a_cycle_closes() -> None:
     assert rows("Coordinates(axes=1)", [[6.0]], kind="cyclic", period=24) == pytest.approx(np.pi / 2)
 
 
+def test_unix_times_that_float32_has_rounded_are_refused() -> None:
+    stamps = 1.7e9 + 30 * np.arange(4.0)
+    encoder = PositionEncoder("Sinusoid(8)", kind="time", unit="second")
+    assert len(np.unique(encoder.fit_transform(stamps[:, None]), axis=0)) == 4
+    with pytest.raises(ValueError, match="in float32 are rounded to steps of 128 or more"):
+        encoder.fit(stamps[:, None].astype(np.float32))
+
+
 def test_times_are_days_since_1970_in_every_form() -> None:
     stamps = pd.date_range("2024-03-30T22:00", periods=5, freq="h", tz="Europe/Berlin")
     plain = stamps.tz_convert("UTC").tz_localize(None)

@@ -64,15 +64,17 @@ def test_parts_make_the_whole(parts, pairing, before):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 @pytest.mark.parametrize("pairing", PAIRINGS)
 def test_one_vector_for_several_turns_takes_no_parts(parts, pairing, dtype):
-    """Nor do turns of another number of tokens, of which a part would be left as it lay in memory."""
+    """Turns of another number of tokens are refused: a part would be left in memory, or one token would become many."""
     for before in [(B, 1, N), (B, H, N)]:
         by = table(before, pairing)
-        for shape in [(1, H, N, D), (1, H, 1, D), (B, 1, N, D)]:
+        for shape in [(1, H, N, D), (B, 1, N, D)]:
             x = draw(*shape).to(dtype)
             torch.testing.assert_close(rotate(x, by).double(), oracle(x.double(), by, False), atol=1e-5, rtol=1e-5)
     for tokens in (N - 1, N + 1):
         with pytest.raises(ValueError, match=rf"these angles are of {tokens} positions, and there are {N} tokens"):
             rotate(draw(B, H, N, D).to(dtype), table((B, 1, tokens), pairing))
+    with pytest.raises(ValueError, match=rf"these angles are of {N} positions, and there are 1 tokens"):
+        rotate(draw(B, H, 1, D).to(dtype), table((B, 1, N), pairing))
 
 
 @pytest.mark.full

@@ -108,6 +108,8 @@ def test_a_window_is_refused_where_segments_have_a_limit() -> None:
     [
         (lambda: SegmentRule(separators=()), "segments end at one kind of token at least"),
         (lambda: SegmentRule(separators=(1,), places=0), "and have one place at least"),
+        (lambda: SegmentRule(separators=(5.5,)), "given by its whole number, .* got separators=\\(5.5,\\)"),
+        (lambda: SegmentRule(separators=5), "got separators=5 and places"),
         (lambda: config(segments=SegmentRule(separators=(11,))), "tokens of the vocabulary, 0 to 10; got 11"),
     ],
 )

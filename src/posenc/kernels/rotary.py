@@ -142,7 +142,7 @@ def rotate(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
         raise ValueError(
             f"these angles rotate {by.width} channels; the vectors have {x.shape[-1]}. Build the scheme for that width."
         )
-    if readable(x) and x.shape[-2] > 1 and by.cos_sin.shape[-3] != x.shape[-2]:
+    if readable(x) and by.cos_sin.shape[-3] != x.shape[-2]:
         raise ValueError(
             f"these angles are of {by.cos_sin.shape[-3]} positions, and there are {x.shape[-2]} tokens. Prepare one "
             "position per token."
@@ -186,6 +186,8 @@ def rotate_in_place(x: Tensor, by: Rotation, *, back: bool = False) -> Tensor:
     Raises ValueError if a gradient is asked for, because a backward pass would read overwritten vectors, and if
     several elements of ``x`` share their memory.
     """
+    if not isinstance(by, Rotation):
+        raise ValueError(f"vectors are rotated in place by what RoPE.prepare(pos) returns; got {type(by).__name__}.")
     if torch.is_grad_enabled() and (x.requires_grad or by.cos_sin.requires_grad):
         raise ValueError(
             "rotate_in_place has no gradient, and these vectors or angles require one. Use rotate(x, by), or call it "

@@ -90,7 +90,5 @@ def _refuse_misfits(table: Rotation, index: Tensor, axis_of: Sequence[int]) -> N
         return
     low, high = map(int, torch.aminmax(index))
     if low < 0 or high >= positions:
-        raise ValueError(
-            f"this table has the positions 0 to {positions - 1}; got {low} to {high}. Make it with {high + 1} rows, or "
-            "subtract the lowest position."
-        )
+        fix = "Subtract the lowest position" if low < 0 else f"Make it with {high + 1} rows"
+        raise ValueError(f"this table has the positions 0 to {positions - 1}; got {low} to {high}. {fix}.")

@@ -292,8 +292,13 @@ def left_padded(texts: Sequence[Int[Tensor, "_"]], *, filler: int = 0) -> tuple[
     Returns:
         Tokens ``(B, N)`` with N the longest length, and positions that count from 0 at the start of each text. Padding
         has no position, so no token attends to it.
+
+    Raises:
+        ValueError: There is no text, or one is no tensor or empty.
     """
-    longest = max((len(text) for text in texts), default=0)
+    if not texts or not all(isinstance(text, Tensor) and text.dim() == 1 and len(text) for text in texts):
+        raise ValueError("texts are a list of tensors (N,) with a token or more each. Write [torch.tensor([5, 8])].")
+    longest = max(len(text) for text in texts)
     short = torch.tensor([longest - len(text) for text in texts])[:, None]
     tokens = torch.stack([functional.pad(text, (longest - len(text), 0), value=filler) for text in texts])
     at = torch.arange(longest) - short

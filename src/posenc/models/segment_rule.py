@@ -14,6 +14,7 @@ from torch import Tensor
 
 from posenc.positions import Positions
 from posenc.segment_positions import LONGEST, segments
+from posenc.whole_numbers import are_whole
 
 
 class SegmentRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,10 +35,11 @@ class SegmentRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     places: int = LONGEST
 
     def __post_init__(self) -> None:
-        if not self.separators or min(*self.separators, self.places) < 0 or self.places < 1:
+        given = self.separators if isinstance(self.separators, tuple | list) else (self.separators,)
+        if given is not self.separators or not given or not are_whole(*given, least=0) or not are_whole(self.places):
             raise ValueError(
-                "segments end at one kind of token at least, and have one place at least; got "
-                f"separators={self.separators} and places={self.places}. Write SegmentRule(separators=(13,))."
+                "segments end at one kind of token at least, given by its whole number, and have one place at least; "
+                f"got separators={self.separators} and places={self.places}. Write SegmentRule(separators=(13,))."
             )
 
     def positions(self, tokens: Int[Tensor, "B N"]) -> Positions:

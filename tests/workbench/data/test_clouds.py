@@ -70,6 +70,25 @@ def test_unnamed_columns_are_named_by_their_values_and_colors_are_from_0_to_1(tm
     assert cloud(tmp_path / "c.npz").names == ("red", "green", "blue")
 
 
+@pytest.mark.parametrize(("kind", "most"), [("uchar", 255), ("ushort", 65535), ("float", 1)])
+@pytest.mark.parametrize("form", ["ascii", "binary_little_endian", "binary_big_endian"])
+def test_dark_colors_of_a_ply_are_scaled_by_their_type(tmp_path: Path, kind: str, most: int, form: str) -> None:
+    names = "".join(f"property {kind} {name}\n" for name in ("red", "green", "blue"))
+    head = f"ply\nformat {form} 1.0\nelement vertex 4\n" + "".join(f"property float {axis}\n" for axis in "xyz") + names
+    order = ">" if "big" in form else "<"
+    color = {"uchar": "u1", "ushort": f"{order}u2", "float": f"{order}f4"}[kind]
+    rows = np.zeros(4, [("xyz", f"{order}f4", 3), ("color", color, 3)])
+    rows["xyz"], rows["color"] = POINTS, 1
+    content = text(np.concatenate([POINTS, np.ones((4, 3))], 1)).encode() if form == "ascii" else rows.tobytes()
+    (tmp_path / "a.ply").write_bytes(head.encode() + b"end_header\n" + content)
+    assert np.allclose(cloud(tmp_path / "a.ply").select(("red", "green", "blue")), 1 / most)
+
+
+def test_dark_colors_of_an_array_are_scaled_by_their_type(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", points=POINTS, colors=np.ones((4, 3), np.uint8))
+    assert np.allclose(cloud(tmp_path / "a.npz").attributes, 1 / 255)
+
+
 def test_columns_are_found_by_the_header_in_any_order(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("# from a scanner\nintensity;Z;Y;X\n" + text(POINTS[:, [0, 2, 1, 0]], ";"))
     found = cloud(tmp_path / "a.csv")
@@ -117,7 +136,7 @@ def test_what_is_no_cloud_is_refused_with_the_file_and_the_line(tmp_path: Path, 
 def test_arrays_that_are_no_cloud_are_refused(tmp_path: Path) -> None:
     for array, sentence in (
         (np.array([{}], object), "holds object; a cloud is numbers"),
-        (np.zeros((3, 100)), r"Save the points as rows: numpy.save\(path, points.T\)"),
+        (np.zeros((3, 100)), r"the shape \(3, 100\); .* Write the points as rows: points.T"),
         (np.zeros((2, 50, 3)), "Save each cloud as a file of its own"),
         (np.zeros(9, int), r"the shape \(9,\)"),
     ):

@@ -61,6 +61,9 @@ def test_numbers_count_a_unit_and_zones_are_compared_in_utc(tmp_path: Path) -> N
     made = table(tmp_path, berlin)
     assert np.diff(made.series[0].times).tolist() == [23 * 3600, 24 * 3600]
     assert "Times have 2 offsets from UTC (+0100, +0200) and are compared in UTC." in made.left_out
+    compact = table(tmp_path, "date,y\n20240228,1\n20240229,2\n20240301,0\n")
+    assert np.diff(compact.series[0].times).tolist() == [DAY, DAY]
+    assert "20240228 and the other times are read as dates: year, month, day." in compact.left_out
     semicolons = table(tmp_path, '\ufeffdate;y\n2024-01-01;"1"\n2024-01-02;2\n2024-01-03;0\n')
     assert semicolons.series[0].values.tolist() == [1, 2, 0]
 
@@ -117,6 +120,14 @@ FAULTS = {
     "clocks": (
         "date,y\n2024-10-27T01:30,1\n2024-10-27T02:30,2\n2024-10-27T02:30,3\n2024-10-27T03:30,4\n", {},
         r"another value\. .*If clocks were set back .* as 2024-10-27T02:30\+02:00 and then \+01:00\.",
+    ),
+    "milliseconds": (
+        "time,y\n1700000000000,1\n1700003600000,2\n1700007200000,3\n", {"unit": "second"},
+        r"line 4: 1700007200000 seconds are more than 8,000 years\. .* milliseconds divided by 1000 are seconds",
+    ),
+    "dates as a count": (
+        "time,y\n20240228,1\n20240229,2\n20240301,3\n", {"unit": "day"},
+        r"line 2 has the time 20240228, which is a date and no count of days\. Leave --unit out\.",
     ),
     "twice": ("date,y,y\n2024-01-01,1,2\n", {}, "line 1 names the column 'y' twice. Name each column once."),
     "doubled": (

@@ -150,6 +150,8 @@ def test_clouds_of_three_formats_from_the_command_to_the_class_of_a_new_cloud(
     assert model.classify(clouds / "cone" / "1.ply") in ("box", "cone")
     with pytest.raises(ValueError, match="it has no normals"):
         model.classify(array[:, :3])
+    with pytest.raises(ValueError, match="Write the points as rows"):
+        model.classify(np.concatenate([array, array]).T)
     with pytest.raises(ValueError, match="there is no file"):
         model.classify(clouds / "none.ply")
 

@@ -10,7 +10,7 @@ from posenc.workbench.tasks.single_image import read_image
 tifffile = pytest.importorskip("tifffile")
 pytestmark = pytest.mark.bare
 COLORS = np.random.default_rng(0).integers(0, 256, (6, 9, 3), dtype=np.uint8)
-SAMPLES, COUNTS = 277, 279
+WIDTH, LENGTH, BITS, SAMPLES, COUNTS = 256, 257, 258, 277, 279
 
 
 def changed_tag(path, tag, value):
@@ -56,6 +56,21 @@ def test_thousands_of_channels_are_refused_before_memory_is_taken(tmp_path):
     tifffile.imwrite(path, COLORS[..., 0], photometric="minisblack")
     changed_tag(path, SAMPLES, 7939)
     with pytest.raises(ValueError, match=r"many\.tiff has 7,939 channels; an image has up to 4"):
+        read_image(path)
+
+
+def test_a_width_of_several_numbers_is_refused_before_memory_is_taken(tmp_path):
+    path = tmp_path / "wide.tiff"
+    tifffile.imwrite(path, COLORS, photometric="rgb")
+    changed_tag(path, LENGTH, 30_000_000)
+    with tifffile.TiffFile(path) as file:
+        entry, bits = file.pages[0].tags[WIDTH].offset, file.pages[0].tags[BITS]
+    content = bytearray(path.read_bytes())
+    struct.pack_into(
+        "<HHII", content, entry, WIDTH, 3, 3, bits.valueoffset
+    )  # three shorts, which are those of the bits
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"wide\.tiff states no size: .* are \(\(8, 8, 8\), 30000000, 3, 8\)"):
         read_image(path)
 
 

@@ -57,6 +57,10 @@ def test_what_does_not_go_together_is_refused():
     images = some()
     with pytest.raises(ValueError, match=r"an array \(N, C, H, W\) of uint8; got float64"):
         ImageSet.from_arrays("some", ["a"], np.zeros((2, 1, 2, 2)), np.zeros(2))
+    with pytest.raises(ValueError, match=r"images are \(N, C, H, W\), .* Write pixels.transpose\(0, 3, 1, 2\)"):
+        ImageSet.from_arrays("some", ["a"], np.zeros((2, 8, 8, 3), np.uint8), np.zeros(2))
+    with pytest.raises(ValueError, match="labels are numbers of classes"):
+        ImageSet.from_arrays("some", ["a"], np.zeros((2, 1, 2, 2), np.uint8), np.array([0, 0.9]))
     with pytest.raises(ValueError, match="70 images and 3 labels"):
         ImageSet.from_arrays("some", ["a"], images.pixels, np.zeros(3))
     with pytest.raises(ValueError, match="has label -1, but its 3 classes are numbered 0 to 2"):

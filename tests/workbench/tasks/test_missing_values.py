@@ -92,3 +92,29 @@ def test_tables_with_other_channels_are_refused_with_the_difference(tmp_path: Pa
         read_recordings(write_tables(tmp_path / "days", "wxyz", "zxwq"))
     with pytest.raises(ValueError, match=r"in any order; 'w', 'y' is only in day0.csv. Rename them"):
         read_recordings(write_tables(tmp_path / "fewer", "wxyz", "zx"))
+
+
+def test_numbers_that_stand_for_missing_values_are_named(tmp_path: Path) -> None:
+    numbers = NUMBERS.copy()
+    numbers[:, 2, ::7] = -9999
+    np.savez(tmp_path / "a.npz", recordings=numbers, channels=list("wxyz"))
+    note = read_recordings(tmp_path / "a.npz").note
+    assert note.startswith("y is -9999 in 18 time points, and from -")
+    assert note.endswith("It is read as a number: if it stands for a missing value, write nan for it.")
+    numbers[:, :, 0] = -9999
+    np.savez(tmp_path / "b.npz", recordings=np.concatenate([numbers, numbers + 1e-3 * (numbers != -9999)], 1))
+    assert read_recordings(tmp_path / "b.npz").note.endswith("The same holds for 5 more channels.")
+    np.savez(tmp_path / "c.npz", recordings=NUMBERS)
+    assert not read_recordings(tmp_path / "c.npz").note
+
+
+def test_many_more_channels_than_times_are_named(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", recordings=NUMBERS.swapaxes(1, 2))
+    assert "There are 60 channels and at most 4 times." in read_recordings(tmp_path / "a.npz").note
+
+
+def test_a_last_column_that_counts_the_times_is_refused(tmp_path: Path) -> None:
+    for name, numbers in zip("ab", NUMBERS, strict=True):
+        np.savetxt(tmp_path / f"{name}.csv", np.column_stack([numbers.T, np.arange(60)]), delimiter=",")
+    with pytest.raises(ValueError, match=r"column 5 of a\.csv rises at every time, so it is a clock and no channel"):
+        read_recordings(tmp_path)

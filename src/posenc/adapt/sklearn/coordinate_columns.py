@@ -285,7 +285,8 @@ def _time_positions(column: Any, name: str, unit: Any) -> Positions:
             "of dates and times."
         )
     if numbers:
-        stamps: Any = np.array(column, np.float64)
+        held = np.asarray(column)  # in its own type, for `times` refuses float32 that is rounded already
+        stamps: Any = held if held.dtype.kind in "iuf" else np.array(column, np.float64)
     elif hasattr(column, "dt") and hasattr(column, "iloc"):  # of pandas, whose zones numpy does not know
         stamps = column
     else:

@@ -25,7 +25,10 @@ ALIASES: Mapping[str, str] = {
     **{alias: name for name in COLORS for alias in (name[0], f"diffuse_{name}", f"color_{name}")},
 }
 """Other names of columns to the name that is used here."""
-LEAST_POINTS = 3
+COLOR_RANGES: Mapping[Any, float] = {np.dtype(np.uint8): 255.0, np.dtype(np.uint16): 65535.0}
+"""Type of colors in a file to their largest value. Those of other types have 1, 255 or 65535, by their values."""
+LEAST_POINTS, MOST_COLUMNS = 3, 12
+"""Fewest points of a cloud. An array of 3 or 6 rows with more columns than this has its points as columns."""
 MAX_COORDINATE = 1e30
 """Largest coordinate. Products of several coordinates stay finite."""
 UNIT_SHARE, UNIT_TOLERANCE = 0.99, 0.02
@@ -79,6 +82,7 @@ def point_cloud(
     columns: NDArray[Any],
     names: Sequence[str] | None = None,
     place: Callable[[int], str] = "point {}".format,
+    color_range: float | None = None,
 ) -> PointCloud:
     """Points of the columns of a file, checked.
 
@@ -88,6 +92,7 @@ def point_cloud(
         columns: ``(N, C)`` numbers.
         names: Names of the columns; None for x, y, z and columns whose values show what they are.
         place: Maps the number of a row, counted from 1, to its place in the file.
+        color_range: Largest value that the type of the colors can have; None to find it by their values.
 
     Returns:
         The cloud. Points whose coordinates are NaN, infinite or beyond ``MAX_COORDINATE`` are left out and counted.
@@ -100,6 +105,8 @@ def point_cloud(
         raise UserFileError(
             f"{path} has the shape {columns.shape}; a cloud is (N, 3), with further columns for normals or colors."
         )
+    if names is None:
+        refuse_transposed(path, columns.shape)
     at = _columns_of_axes(path, names)
     points = columns[:, at]
     with np.errstate(invalid="ignore"):
@@ -119,8 +126,25 @@ def point_cloud(
     if (points == points[0]).all():
         raise UserFileError(f"all {len(points):,} points of {path} are equal. A cloud needs different points.")
     further = None if names is None else [name for number, name in enumerate(names) if number not in at]
-    attributes, named = _attributes(others, further)
+    attributes, named = _attributes(others, further, color_range)
     return PointCloud(form, points, attributes, named, left_out)
+
+
+def refuse_transposed(path: Path, shape: Sequence[int]) -> None:
+    """Refuse an array whose points are its columns.
+
+    Args:
+        path: The file, for messages.
+        shape: Shape of the array.
+
+    Raises:
+        UserFileError: It has 3 or 6 rows and more columns than a point has numbers.
+    """
+    if len(shape) == 2 and shape[0] in (3, 6) and shape[1] > MOST_COLUMNS:
+        raise UserFileError(
+            f"{path} has the shape {tuple(shape)}; a cloud is (N, 3), with further columns for normals or colors. "
+            "Write the points as rows: points.T"
+        )
 
 
 def _columns_of_axes(path: Path, names: Sequence[str] | None) -> list[int]:
@@ -135,7 +159,7 @@ def _columns_of_axes(path: Path, names: Sequence[str] | None) -> list[int]:
 
 
 def _attributes(
-    columns: NDArray[np.float64], names: Sequence[str] | None
+    columns: NDArray[np.float64], names: Sequence[str] | None, color_range: float | None
 ) -> tuple[NDArray[np.float32], tuple[str, ...]]:
     """Attributes with their names: unit normals, colors from 0 to 1, and others."""
     known = _names_by_value(columns) if names is None else [ALIASES.get(each.lower(), each.lower()) for each in names]
@@ -145,7 +169,7 @@ def _attributes(
         values[:, at] /= np.maximum(np.linalg.norm(values[:, at], axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if set(COLORS) <= set(known):
         at = [known.index(name) for name in COLORS]
-        most = np.nanmax(values[:, at], initial=0)
+        most = color_range or np.nanmax(values[:, at], initial=0)
         values[:, at] /= 1 if most <= 1 else 255 if most <= 255 else 65535
     with np.errstate(over="ignore"):
         return values.astype(np.float32), tuple(known)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from posenc.lookup.name_suggestion import unknown
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.clouds import MOST_COLUMNS
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
     cifar_batches,
@@ -211,7 +212,7 @@ def _of_cloud(path: Path) -> Form | None:
     try:
         if reader is None or (reader is point_ply and point_ply.is_mesh(path)):
             return None
-        if reader is point_array and math.prod(array_header(path).shape[1:]) > point_array.MOST_COLUMNS:
+        if reader is point_array and math.prod(array_header(path).shape[1:]) > MOST_COLUMNS:
             return None
         points = reader.inspect(path, ReadingOptions()).parts[0].counts["points"]
     except UserFileError:  # token ids, or a damaged file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -16,6 +17,10 @@ from posenc.workbench.files.user_files import UserFileError, number, short
 
 MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat"})
 """Cells without a value, in lower case."""
+COMPACT_DATE = re.compile(r"(?:1[6-9]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+"""A date of eight digits, as 20240301. A column of such times alone is dates, for numbers need a unit."""
+LATEST = 8_000 * LENGTHS["year"]
+"""Most seconds that times in seconds to days count; more are milliseconds or dates that were taken for numbers."""
 
 
 def read_times(
@@ -45,6 +50,14 @@ def read_times(
         notes.append(
             f"Left out: {count_of(len(cells) - len(held), 'readings')} without a time; the first is {at(first)}."
         )
+    if all(COMPACT_DATE.fullmatch(stripped[row]) for row in held):
+        if unit is not None:
+            raise UserFileError(
+                f"{at(held[0])} has the time {stripped[held[0]]}, which is a date and no count of {unit}s. Leave "
+                "--unit out."
+            )
+        notes.append(f"{stripped[held[0]]} and the other times are read as dates: year, month, day.")
+        stripped = [f"{cell[:4]}-{cell[4:6]}-{cell[6:]}" if cell else cell for cell in stripped]
     if is_number(stripped[held[0]]):
         seconds[held] = _counted([(row, stripped[row]) for row in held], at, unit)
         return seconds, notes
@@ -98,7 +111,14 @@ def _counted(cells: Sequence[tuple[int, str]], at: Callable[[int], str], unit: T
             raise UserFileError(f"{at(row)}: {short(cell, 40)!r} is not a number, as the other times are.") from None
         if not np.isfinite(counts[-1]):
             raise UserFileError(f"{at(row)}: the time {cell} is infinite. Leave the line out.")
-    return np.array(counts) * LENGTHS[unit]
+    seconds = np.array(counts) * LENGTHS[unit]
+    if unit in ("second", "minute", "hour", "day") and np.abs(seconds).max() > LATEST:
+        row, cell = cells[int(np.abs(seconds).argmax())]
+        raise UserFileError(
+            f"{at(row)}: {cell} {unit}s are more than 8,000 years. State the unit that the times count, or change "
+            "them: milliseconds divided by 1000 are seconds, and a date is written as 2024-03-01."
+        )
+    return seconds
 
 
 def is_number(cell: str) -> bool:

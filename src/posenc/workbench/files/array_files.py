@@ -156,7 +156,8 @@ def read_header(file: IO[bytes], name: str) -> Header:
     except OSError:
         raise
     except Exception as error:  # the header is text that numpy parses, which fails in any way
-        raise UserFileError(f"{name} is not an array ({short(error)}). Write the file again by numpy.savez.") from error
+        by = "numpy.save" if name.endswith(".npy") else "numpy.savez"
+        raise UserFileError(f"{name} is not an array ({short(error)}). Write the file again by {by}.") from error
 
 
 @contextmanager

@@ -53,7 +53,7 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
     except (OSError, ValueError) as error:
         raise UserFileError(
             f"{path} is missing, truncated or no packed images ({short(error)}). It holds the arrays"
-            f" {', '.join(ARRAYS)}; copy it again."
+            f" {', '.join(ARRAYS)}. Copy it again, or save the images as files in a folder for each class."
         ) from error
     classes = tuple(str(text) for text in arrays["classes"])
     parts = {}

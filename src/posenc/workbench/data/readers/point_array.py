@@ -6,7 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from posenc.workbench.data.clouds import AXES, COLORS, NORMALS, PointCloud, cloud_record, point_cloud
+from posenc.workbench.data.clouds import (
+    AXES,
+    COLOR_RANGES,
+    COLORS,
+    NORMALS,
+    PointCloud,
+    cloud_record,
+    point_cloud,
+    refuse_transposed,
+)
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -17,8 +26,6 @@ FORM = "points as an array of numpy"
 KIND = "clouds"
 OPTIONS: tuple[str, ...] = ()
 ENDINGS = (".npy", ".npz")
-MOST_COLUMNS = 12
-"""An array of 3 or 6 rows with more columns has its points as columns."""
 POINTS = ("points", "xyz", "coords", "positions", "pos", "vertices", "pc")
 """Names of the array of coordinates in a ``.npz``. An array that is alone may have any name."""
 FURTHER = {"normals": NORMALS, "normal": NORMALS, "colors": COLORS, "color": COLORS, "rgb": COLORS}
@@ -76,16 +83,17 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
     if columns.shape[1] > len(AXES):
         raise UserFileError(f"{path} has {next(iter(others))} and {columns.shape[1]} columns of {name}. Keep one form.")
     names = [*AXES, *(column for each in others for column in further[each])]
-    return point_cloud(path, FORM, np.concatenate([columns, *others.values()], 1), names)
+    ranges = [COLOR_RANGES.get(others[each].dtype) for each in others if further[each] is COLORS]
+    joined = np.concatenate([columns, *others.values()], 1)
+    return point_cloud(path, FORM, joined, names, color_range=ranges[0] if ranges else None)
 
 
 def _checked(path: Path, header: Header) -> Header:
     if header.dtype.kind not in "fiu":
         raise UserFileError(f"{path} holds {header.dtype}; a cloud is numbers. Save it with numpy.save(path, points).")
-    by_columns = len(header.shape) == 2 and header.shape[0] in (3, 6) and header.shape[1] > MOST_COLUMNS
-    if len(header.shape) != 2 or header.shape[1] < len(AXES) or by_columns:
-        fix = "Save the points as rows: numpy.save(path, points.T)" if by_columns else ""
-        fix = fix or ("Save each cloud as a file of its own." if len(header.shape) == 3 else "Save points as (N, 3).")
+    refuse_transposed(path, header.shape)
+    if len(header.shape) != 2 or header.shape[1] < len(AXES):
+        fix = "Save each cloud as a file of its own." if len(header.shape) == 3 else "Save points as (N, 3)."
         raise UserFileError(
             f"{path} has the shape {header.shape}; a cloud is (N, 3), with further columns for normals or colors. {fix}"
         )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from posenc.workbench.data.clouds import AXES, PointCloud, cloud_record, point_cloud
+from posenc.workbench.data.clouds import ALIASES, AXES, COLOR_RANGES, COLORS, PointCloud, cloud_record, point_cloud
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -90,7 +90,10 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
             f"{path} cannot be read as PLY: its header states {stated['vertex']:,} points, and fewer follow. Export it "
             "again."
         )
-    return point_cloud(path, FORM, np.stack(list(flat.values()), 1).astype(np.float64), list(flat))
+    kinds = [column.dtype for name, column in flat.items() if ALIASES.get(name.lower(), name.lower()) in COLORS]
+    color_range = COLOR_RANGES.get(kinds[0].newbyteorder("=")) if kinds else None
+    joined = np.stack(list(flat.values()), 1).astype(np.float64)
+    return point_cloud(path, FORM, joined, list(flat), color_range=color_range)
 
 
 def _vertices(path: Path) -> Any:

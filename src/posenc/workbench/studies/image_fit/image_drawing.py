@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from posenc.models.field import Field
+from posenc.whole_numbers import are_whole
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.tasks import single_image
 
@@ -45,8 +46,8 @@ def draw_image(field: nn.Module, height: int, width: int) -> Tensor:
             f"draw_image draws the field of a run of image-fit; got {type(field).__name__}. Load one: "
             'posenc.load("runs", study="image-fit", variant="multires", seed=0)'
         )
-    if min(height, width) < 1:
-        raise ValueError(f"an image has at least one row and one column; got {width} x {height} (width x height).")
+    if not are_whole(height, width):
+        raise ValueError(f"an image has rows and columns, 1 or more of each; got {width} x {height} (width x height).")
     shift, device = spec.settings.get("shift", 0.0), next(field.parameters()).device
     parts = []
     for first in range(0, height * width, PIXELS_AT_ONCE):

@@ -163,9 +163,10 @@ def _of_data(data: dict[str, Any]) -> tuple[str, ...]:
         lines.append(f"Blocks have a side of {data['side']:g} {unit}: --set block_side=NUMBER for another one.")
     if divided := data.get("divided"):
         reason = "rows of a group stay together, and have many blocks" if divided["what"] == "blocks" else ""
+        count = f"{divided['divided']:,} of {count_of(divided['of'], divided['what'])}"
         lines.append(
-            f"The {SPLITS[data['split']]} divides {divided['divided']:,} of {count_of(divided['of'], divided['what'])}, "
-            f"so test rows have training rows of their {divided['what'].removesuffix('s')}{reason and ': ' + reason}."
+            f"The {SPLITS[data['split']]} divides {count}, so test rows have training rows of their "
+            f"{divided['what'].removesuffix('s')}{reason and ': ' + reason}."
         )
     if data.get("drawn"):
         lines.append(f"Of {data['of']:,} rows {data['drawn']:,} are drawn at random: --set rows={data['of']} for all.")

@@ -13,6 +13,7 @@ from torch.nn.functional import interpolate
 from posenc.workbench.data.labeled_images import check_labels
 
 Index = Tensor | np.ndarray | Sequence[int]
+MOST_CHANNELS = 4
 PART = 1024
 """Number of images resized at a time."""
 
@@ -54,7 +55,16 @@ class ImageSet:
 
     @classmethod
     def from_arrays(cls, name: str, classes: Sequence[str], pixels: np.ndarray, labels: np.ndarray) -> ImageSet:
-        """Build a set of all images ``(N, C, H, W)`` uint8 of an array, with labels ``(N,)``."""
+        """Build a set of all images ``(N, C, H, W)`` uint8 of an array, with labels ``(N,)``.
+
+        Raises ValueError if labels are no whole numbers, or if the channels are the last axis.
+        """
+        if not np.array_equal(labels, labels.astype(np.int64)):
+            raise ValueError(f"labels are numbers of classes, 0, 1, ..; got {labels.dtype} with parts of a number.")
+        if pixels.ndim == 4 and pixels.shape[1] > MOST_CHANNELS >= pixels.shape[3]:
+            raise ValueError(
+                f"images are (N, C, H, W), and these have the shape {pixels.shape}. Write pixels.transpose(0, 3, 1, 2)."
+            )
         return cls(name, tuple(classes), pixels, np.arange(len(pixels)), torch.from_numpy(labels.astype(np.int64)))
 
     def __len__(self) -> int:

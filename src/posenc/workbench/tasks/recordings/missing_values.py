@@ -12,11 +12,15 @@ from typing import Literal
 
 import numpy as np
 
+from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.missing_codes import CODES, code_sentences
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.series import CHUNK_VALUES, Recordings
 
 Missing = Literal["refuse", "times", "linear"]
 """Treatment of missing values: an error, leave out their times, or fill them linearly in time."""
+NAMED = 3
+"""Channels with a probable code that are named; the others are counted."""
 LEAST_PRESENT = 0.5
 """Least share of the times that a recording keeps, and of the values that a filled channel has."""
 
@@ -48,6 +52,28 @@ def without_missing_values(recordings: Recordings, missing: Missing, *, drop: bo
     if missing == "times":
         return _without_times(recordings, absent)
     return _filled(recordings, absent, drop)
+
+
+def probable_codes(recordings: Recordings, fix: str) -> list[str]:
+    """Name the channels with a number, such as -9999, that probably stands for a missing value.
+
+    Args:
+        recordings: The recordings.
+        fix: What to do with these values, as "empty these cells".
+
+    Returns:
+        Sentences for up to ``NAMED`` channels, and one with the number of the others.
+    """
+    extremes = [[reduce(each, axis=1) for each in recordings.series] for reduce in (np.fmin.reduce, np.fmax.reduce)]
+    low, high = (each.reduce(parts) for each, parts in zip((np.fmin, np.fmax), extremes, strict=True))
+    sentences = list[str]()
+    for channel, (least, most) in enumerate(zip(low, high, strict=True)):
+        if {abs(float(least)), abs(float(most))} & {*CODES}:
+            values = np.concatenate([each[channel] for each in recordings.series])
+            sentences += code_sentences({recordings.channels[channel]: values}, "time points")
+    more = len(sentences) - NAMED
+    shown = [sentence.replace("empty these cells", fix) for sentence in sentences[:NAMED]]
+    return [*shown, f"The same holds for {count_of(more, 'more channels')}."] if more > 0 else shown
 
 
 def _absent(series: np.ndarray) -> np.ndarray | None:

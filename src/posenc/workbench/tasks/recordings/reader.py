@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from posenc.workbench.data.recording_arrays import array_header, conversion_to_recordings
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks.recordings import npz_file, tables
-from posenc.workbench.tasks.recordings.missing_values import Missing, without_missing_values
+from posenc.workbench.tasks.recordings.missing_values import Missing, probable_codes, without_missing_values
 from posenc.workbench.tasks.recordings.series import Recordings
 
 ACCEPTED_FORMATS = (
     "a .npz with the array 'recordings' (recording, channel, time), a folder with one .csv or .parquet per recording, "
     "or a folder of brain images with their atlas (docs/brain.md)"
 )
+
+MANY_CHANNELS = 4
+"""Channels per time from which the axes are probably exchanged. Recordings of a brain have up to two or three."""
 
 
 def read_recordings(
@@ -39,12 +43,25 @@ def read_recordings(
     if path.is_dir() and brain.has_brain_images(path):
         return brain.read_brain_folder(path, drop=drop)
     if path.is_dir():
-        return without_missing_values(tables.read_tables(path, folder), missing, drop=drop).validated(drop=drop)
+        return _checked(tables.read_tables(path, folder), "empty these cells", missing, drop=drop)
     if path.suffix == ".npz":
-        return without_missing_values(npz_file.read_npz(path), missing, drop=drop).validated(drop=drop)
+        return _checked(npz_file.read_npz(path), "write nan for it", missing, drop=drop)
     if path.suffix.lower() == ".npy" and (ways := conversion_to_recordings(path, array_header(path).shape)):
         raise ValueError(f"{path} does not name its array, and recordings are {ACCEPTED_FORMATS}. {' '.join(ways)}")
     raise ValueError(f"{path} is not a recording. Recordings are {ACCEPTED_FORMATS}.")
+
+
+def _checked(recordings: Recordings, fix: str, missing: Missing, *, drop: bool) -> Recordings:
+    """Recordings without missing values, with remarks on what looks like an error in the file."""
+    whole = without_missing_values(recordings, missing, drop=drop).validated(drop=drop)
+    remarks = probable_codes(whole, fix)
+    channels, times = len(whole.channels), max(each.shape[1] for each in whole.series)
+    if channels > MANY_CHANNELS * times:
+        remarks.append(
+            f"There are {channels:,} channels and at most {times:,} times. If it is the other way round, exchange the "
+            "axes: a recording is (channel, time), and a table has one line per time."
+        )
+    return dataclasses.replace(whole, remarks=(*whole.remarks, *remarks)) if remarks else whole
 
 
 def contents_of(path: Path, notes: Path | None = None) -> str:

@@ -2,8 +2,8 @@
 
 A first line of a ``.csv`` that is not all numbers names the channels. The separator is a comma, a semicolon or a tab.
 An empty cell is a missing number. A column that counts the times is refused: the first one if it rises at every time,
-and one that is called so, such as ``time (s)``. Recordings are named after their files, which may differ in length;
-``sub-LABEL`` at the beginning of a name is the subject. An optional file
+one that rises by the same amount at every time, and one that is called so, such as ``time (s)``. Recordings are named
+after their files, which may differ in length; ``sub-LABEL`` at the beginning of a name is the subject. An optional file
 ``channels.csv`` describes the channels, with columns ``channel, module, x, y, z``, of which only the first is required.
 It names the columns, in its order, of tables without names.
 """
@@ -87,11 +87,13 @@ def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> Non
         named = bool(names) and WORD.split(names[place].strip().lower())[0] in TIMES
         steps = np.diff(column)
         rises = len(column) > SHORTEST_CLOCK and bool((steps >= 0 if named else steps > 0).all() and steps.any())
-        if not rises or not (named or place == 0):
+        if not rises or not (named or place == 0 or (steps == steps[0]).all()):
             continue
         name = f" {names[place]!r}," if names else ""
         where = "the first column" if place == 0 else f"column {place + 1}"
-        remedy = "Leave it out." if named else "Leave it out, or put another column first if it is a channel."
+        remedy = "Leave it out."
+        if not named and place == 0:
+            remedy = "Leave it out, or put another column first if it is a channel."
         raise ValueError(
             f"{where} of {path.name}{',' if name else ''}{name} rises at every time, so it is a clock and no channel. "
             f"{remedy}"

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from posenc.whole_numbers import are_whole
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import TooLargeError, open_file
@@ -231,6 +232,9 @@ def _read_tiff(path: Path) -> np.ndarray:
         raise ValueError(f"{path} is a TIFF, which needs tifffile: {EXTRA}") from error
     with _decoder_errors(path), tifffile.TiffFile(path) as file:
         page: Any = file.pages[0]
+        sizes = (page.imagewidth, page.imagelength, page.samplesperpixel, page.bitspersample)
+        if not are_whole(*sizes, least=0):  # a tag may hold several numbers
+            raise RefusalError(f"{path} states no size: width, height, channels and bits are {sizes}. Save it again.")
         each = 3 if page.photometric == tifffile.PHOTOMETRIC.PALETTE else page.samplesperpixel
         _require_size(path, page.imagewidth, page.imagelength, 3 * each * max(1, page.bitspersample // 8) + 1)
         kind = page.photometric
