@@ -98,7 +98,11 @@ def test_in_place_rotation_is_refused_where_a_gradient_or_memory_forbids_it():
             rotate_in_place(vectors, turns)
     with pytest.raises(ValueError, match=r"needs vectors with their own memory; these were expanded. Use x.clone\(\)"):
         rotate_in_place(x[:1].expand(2, -1, -1, -1), by)
-    with pytest.raises(ValueError, match=r"rotated in place by what RoPE.prepare\(pos\) returns; got Sides"):
-        rotate_in_place(x, XPos(6, 512).prepare(sequence(5)))  # pyright: ignore
     with pytest.raises(ValueError, match="these angles rotate 6 channels; the vectors have 4"):
         rotate_in_place(draw(2, 4, 5, 4), by)
+
+
+@pytest.mark.bare
+def test_what_does_more_than_rotate_is_refused_in_place():
+    with pytest.raises(ValueError, match=r"rotated in place by what RoPE.prepare\(pos\) returns; got Sides"):
+        rotate_in_place(draw(2, 4, 5, 6), XPos(6, 512).prepare(sequence(5)))  # pyright: ignore

@@ -239,6 +239,7 @@ def test_every_scheme_that_moves_its_keys_is_asked():
 # longer texts, in a batch -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.bare
 @pytest.mark.parametrize("texts", [[], [[1, 2], [1]], [torch.tensor([1]), torch.tensor([], dtype=torch.int64)]])
 def test_texts_that_cannot_be_padded_are_refused(texts):
     with pytest.raises(ValueError, match="texts are a list of tensors"):

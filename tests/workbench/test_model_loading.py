@@ -167,8 +167,9 @@ def test_a_picture_of_any_size_and_the_stored_psnr_at_its_own(
     # the convention, by hand: pixel (3, 7) of 5 x 9 pixels, in the order (row, column)
     by_hand = field(posenc.Positions(torch.tensor([[3.5 / 5, 7.5 / 9]])))[0].clamp(0, 1)
     assert torch.allclose(draw_image(field, 5, 9)[3, 7], by_hand, atol=1e-6)
-    with pytest.raises(ValueError, match="at least one row"):
-        draw_image(field, 0, 4)
+    for height in (0, 6.5):
+        with pytest.raises(ValueError, match="an image has rows and columns, 1 or more of each"):
+            draw_image(field, height, 4)  # pyright: ignore
 
 
 def stored_runs(root: Path, **labels: Any) -> Store:
