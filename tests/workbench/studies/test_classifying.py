@@ -237,7 +237,16 @@ def test_the_estimate_counts_what_is_measured_and_leaves_no_trace(tmp_path, fash
     assert 0 < classification.run_seconds(spec, Store(tmp_path)) < 60
     assert torch.get_num_threads() == threads
     assert torch.equal(torch.get_rng_state(), state)
-    assert classification.memory_bytes(spec) == 2 * 80 * 784
+    on_cpu = classification.memory_bytes(spec)
+    assert torch.equal(torch.get_rng_state(), state)
+    batch = spec.settings["training"]["batch"]
+    larger = {**spec.settings, "training": {**spec.settings["training"], "batch": 2 * batch}}
+    more = classification.memory_bytes(msgspec.structs.replace(spec, settings=larger)) - on_cpu
+    images, parameters = 2 * 80 * 784, sum(p.nbytes for p in LENET.model().parameters())
+    assert on_cpu - images - classification.STATES * parameters == pytest.approx(more, rel=0.01), "the activations"
+    assert more > batch * 4 * 784, "at least the images as numbers"
+    on_gpu = msgspec.structs.replace(spec, settings={**spec.settings, "device": "cuda"})
+    assert classification.memory_bytes(on_gpu) == images
 
 
 # what does not fit ---------------------------------------------------------------------------------------------------
