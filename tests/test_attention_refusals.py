@@ -1,12 +1,13 @@
 """What attention refuses at its door: masks, tokens, samples and devices that do not go together. "meta" is the other
 device here."""
 
+import re
 import sys
 
 import pytest
 import torch
 
-from posenc.attention import attend, attend_at, attention
+from posenc.attention import attend, attend_at, attend_with_weights, attention
 from posenc.contract.case import Case
 from posenc.positions import Positions, sequence
 from posenc.schemes import catalogue
@@ -162,6 +163,35 @@ def test_attention_takes_the_schemes_that_it_asks_and_nopes(kind):
     out = (attend_at if left_alone else attention)(*case.qkv(scheme), **given)
     plain = attention(*case.qkv(scheme), scheme=NoPE(), q_pos=pos)
     assert torch.equal(out, plain) == left_alone
+
+
+@pytest.mark.bare  # the shape hook would refuse the result first
+@pytest.mark.parametrize("kind", catalogue().values(), ids=lambda kind: kind.__name__)
+def test_one_token_does_not_become_many(kind):
+    """A transform refuses another number of tokens than of positions, or keeps the number."""
+    for options in kind.examples:
+        case = Case(kind, options)
+        scheme, at_six = case.make(), case.positions()
+        where, states = scheme.prepare(at_six), dict(zip("qkvo", (*case.qkv(scheme), case.qkv(scheme)[2]), strict=True))
+        for site, x in states.items():
+            sentence, count = "", 0
+            try:
+                count = scheme.transform(x[..., :1, :], where, site).shape[-2]
+            except ValueError as error:
+                sentence = str(error)
+            assert count == 1 or re.search("positions, and there are 1 tokens|positions and meets 1 token", sentence)
+
+
+def test_attention_with_its_weights_refuses_what_attention_refuses():
+    q, k, v = given().values()
+    alibi, rope = ALiBi(4), RoPE(12)
+    where, many = alibi.prepare(sequence(6)), rope.prepare(sequence(6))
+    with pytest.raises(ValueError, match=r"ALiBi acts on pairs of tokens, and `pair` is None"):
+        attend_with_weights(q, k, v, alibi, where, where, None)
+    with pytest.raises(ValueError, match=r"4 query heads cannot share 3 key heads"):
+        attend_with_weights(q, k[:, :3], v[:, :3], rope, many, many, None)
+    with pytest.raises(ValueError, match=r"attention takes a scheme, as scheme=RoPE\(64\); got the class RoPE"):
+        attend_with_weights(q, k, v, RoPE, many, many, None)
 
 
 def test_a_mask_of_zeros_and_ones_is_refused_of_prepared_positions_too():

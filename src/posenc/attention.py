@@ -224,15 +224,9 @@ def attend(
     """
     if made is not None and (known := known_mask(made, mask, q)) is not None:
         return _sdpa(q, k, v, known, softmax_scale(scale, q))
-    attention_checks.refuse_no_scheme(scheme)
     attention_mask.refuse_mask(mask)
-    attention_checks.refuse_other_heads(scheme, q, k)
     scale = softmax_scale(scale, q)
-    queries, q = q.shape[-2], _transformed(scheme, q, where_q, "q")
-    attention_checks.refuse_more_positions(queries, q)
-    if not keys_ready:
-        k, v = _transformed(scheme, k, where_k, "k"), _transformed(scheme, v, where_k, "v")
-    attention_checks.refuse_no_pair(scheme, (where_q, where_k), pair, v)
+    q, k, v = _at_positions(q, k, v, scheme, where_q, where_k, pair, keys_ready=keys_ready)
     if backend == "auto":
         backend = choose(scheme).backend
     if "value_bias" in scheme.claims.sites and backend in ("sdpa", "flex"):
@@ -294,10 +288,8 @@ def attend_with_weights(
     """
     attention_mask.refuse_mask(mask)
     scale, rows = softmax_scale(scale, q), rows_of(mask, q)
-    q = scheme.transform(q, where_q, "q") * scale
-    if not keys_ready:
-        k, v = scheme.transform(k, where_k, "k"), scheme.transform(v, where_k, "v")
-    weights = functional.dropout(attention_weights(q, k, scheme, pair, kept=kept, mask=rows), dropout)
+    q, k, v = _at_positions(q, k, v, scheme, where_q, where_k, pair, keys_ready=keys_ready)
+    weights = functional.dropout(attention_weights(q * scale, k, scheme, pair, kept=kept, mask=rows), dropout)
     out, extra = grouped_matmul(weights, v), scheme.value_bias(weights, pair)
     return scheme.transform(out if extra is None else out + extra, where_q, "o"), weights
 
@@ -495,6 +487,20 @@ def _grouped(q: Tensor, k: Tensor) -> bool:
 
 def _both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     return b if a is None else a if b is None else a & b
+
+
+def _at_positions(
+    q: Tensor, k: Tensor, v: Tensor, scheme: Scheme, where_q: Where, where_k: Where, pair: Pair, *, keys_ready: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Transform queries, keys and values at their positions, with every check of them."""
+    attention_checks.refuse_no_scheme(scheme)
+    attention_checks.refuse_other_heads(scheme, q, k)
+    queries, q = q.shape[-2], _transformed(scheme, q, where_q, "q")
+    attention_checks.refuse_more_positions(queries, q)
+    if not keys_ready:
+        k, v = _transformed(scheme, k, where_k, "k"), _transformed(scheme, v, where_k, "v")
+    attention_checks.refuse_no_pair(scheme, (where_q, where_k), pair, v)
+    return q, k, v
 
 
 def _transformed(scheme: Scheme, x: Tensor, where: Where, site: Literal["q", "k", "v"]) -> Tensor:

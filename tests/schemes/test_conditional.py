@@ -121,7 +121,7 @@ def test_shifted_positions_of_a_grid_change_nothing():
         ),
         (
             lambda: mixed(PEG(3), torch.zeros(2, 7, 3), grid(2, 3)),
-            r"this PEG was prepared at 6 positions and meets 7 tokens\. Prepare the positions of all tokens; those wi",
+            r"this PEG was prepared at 6 positions and meets 7 tokens\. Prepare one position per token; tokens wi",
         ),
         (
             lambda: PEG(3).prepare(Positions(torch.rand(7, 2), torch.arange(7) > 1, (2, 3))),

@@ -25,11 +25,12 @@ def require_width(x: Tensor, width: int, name: str, what: str = "heads") -> Tens
 
 
 def require_count(x: Tensor, count: int, name: str) -> Tensor:
-    """Return ``x (B, count, dim)`` unchanged. Raises ValueError for any other number of tokens."""
-    if x.shape[-2] != count:
+    """Return ``x (.., count, channels)`` unchanged. Raises ValueError for any other number of tokens."""
+    if readable(x) and x.shape[-2] != count:
+        tokens = "1 token" if x.shape[-2] == 1 else f"{x.shape[-2]} tokens"
         raise ValueError(
-            f"this {name} was prepared at {count} positions and meets {x.shape[-2]} tokens. Prepare the positions of "
-            "all tokens; those without a position have placed=False."
+            f"this {name} was prepared at {count} positions and meets {tokens}. Prepare one position per token; "
+            "tokens without a position have placed=False."
         )
     return x
 

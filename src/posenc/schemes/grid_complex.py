@@ -32,7 +32,7 @@ from typing_extensions import override
 
 from posenc.kernels import rotary, simplex
 from posenc.kernels.rotary import Rotation
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.kernels.simplex import Coefficients, GivenFrequencies, Phases, Released, Sides
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -149,6 +149,7 @@ class GridComplex(Scheme):
         if site not in ("q", "k"):
             return x
         g = where.q if site == "q" else where.k
+        x = require_count(x, g.cos.shape[-2], "GridComplex")
         wide = require_width(x, self.head_dim, "GridComplex").repeat_interleave(g.cos.shape[-1] // self.head_dim, -1)
         return torch.cat([wide * g.cos, wide * g.sin], -1).to(x.dtype)
 

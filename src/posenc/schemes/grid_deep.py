@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels import complex_map, simplex
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.kernels.simplex import Coefficients, GivenFrequencies, Released
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -168,7 +168,9 @@ class GridDeep(Scheme):
     def transform(self, x: Tensor, where: Factors, site: Literal["q", "k", "v", "o"]) -> Tensor:
         if site not in ("q", "k"):
             return x
-        return (require_width(x, self.head_dim, "GridDeep") * getattr(where, site)).to(x.dtype)
+        factor = where.q if site == "q" else where.k
+        x = require_count(require_width(x, self.head_dim, "GridDeep"), factor.shape[-2], "GridDeep")
+        return (x * factor).to(x.dtype)
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:

@@ -26,7 +26,7 @@ from torch import Tensor
 from typing_extensions import override
 
 from posenc.kernels import simplex
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.kernels.simplex import Coefficients, GivenFrequencies, Phases, Released
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -140,7 +140,11 @@ class GridMerge(Scheme):
 
     @override
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return (require_width(x, self.head_dim, "GridMerge") + where).to(x.dtype) if site in self.claims.sites else x
+        if site not in self.claims.sites:
+            return x
+        return (require_count(require_width(x, self.head_dim, "GridMerge"), where.shape[-2], "GridMerge") + where).to(
+            x.dtype
+        )
 
     @override
     def embed(self, where: Tensor) -> Tensor:

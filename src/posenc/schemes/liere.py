@@ -34,7 +34,7 @@ from typing_extensions import override
 
 from posenc.kernels.commuting_generators import Commuting, refuse_misfit, weighted_sum
 from posenc.kernels.matrix_exponential import exponential
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme, per_head
 
@@ -152,7 +152,7 @@ class LieRE(Scheme):
 
     @override
     def transform(self, x: Tensor, where: Tensor, site: Literal["q", "k", "v", "o"]) -> Tensor:
-        return self._rotate_blocks(x, where) if site in ("q", "k") else x
+        return self._rotate_blocks(require_count(x, where.shape[-4], "LieRE"), where) if site in ("q", "k") else x
 
     @override
     def rerotate(self, x: Tensor, where_from: Tensor, where_to: Tensor, site: Literal["k", "v"] = "k") -> Tensor:

@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from posenc.frequencies import geometric
 from posenc.kernels.rotary import Rotation, for_heads, prepare_rotation, rotate, with_head_axis
-from posenc.kernels.shape_checks import require_width
+from posenc.kernels.shape_checks import require_count, require_width
 from posenc.positions import Positions
 from posenc.scheme import Claims, Head, Scheme
 
@@ -129,6 +129,7 @@ class PoPE(Scheme):
         if site not in ("q", "k"):
             return x
         phase = where.q if site == "q" else for_heads(where.k, x, "PoPE")
+        x = require_count(x, phase.cos_sin.shape[-3], "PoPE")
         wide = torch.promote_types(x.dtype, phase.cos_sin.dtype)
         size = functional.softplus(require_width(x, self.head_dim, "PoPE").to(wide)).unsqueeze(-2)
         return (size * phase.cos_sin.to(wide)).flatten(-2).to(x.dtype)

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
+from posenc.kernels.shape_checks import require_count
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -97,7 +98,7 @@ class Temperature(Scheme):
         if site != "q":
             return x
         factor = where[..., None, :, None] if where.ndim > 1 else where[:, None]
-        return (x * factor).to(x.dtype)
+        return (require_count(x, where.shape[-1], "Temperature") * factor).to(x.dtype)
 
     @override
     def define_transform(self, x: Tensor, p: Tensor, site: str, head: int) -> Tensor:
