@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import networkx
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from posenc.graph_data.builders import graphs
+from posenc.workbench.data.graph_set import GraphSet
 from posenc.workbench.tasks import graphs as task
 from posenc.workbench.tasks.graphs import baselines
 
@@ -110,3 +112,40 @@ def test_many_graphs_are_prepared_once(tmp_path: Path) -> None:
     batches = task.GraphBatches(made, "hops", task.view_arrays(made, "hops"), np.arange(100))
     _, pos = batches.batch(torch.from_numpy(draw.choice(1_200, 50, replace=False)), 1)
     assert pos.coords.shape == (50, 23, 1)
+
+
+def graph_set(drawn: list[networkx.Graph], colors: list[np.ndarray]) -> GraphSet:
+    """Graphs with colored nodes, each renumbered at random."""
+    rng, sizes = np.random.default_rng(3), [len(graph) for graph in drawn]
+    edges, numbers, first = [], [], 0
+    for graph, own in zip(drawn, colors, strict=True):
+        order = rng.permutation(len(own))
+        pairs = np.array([(a, b) for a, b in graph.edges] + [(b, a) for a, b in graph.edges], np.int64).reshape(-1, 2)
+        edges.append(first + order[pairs])
+        numbers.append(own[np.argsort(order)])
+        first += len(own)
+    joined = np.concatenate(edges).T
+    joined = joined[:, np.lexsort(joined[::-1])]
+    one = np.zeros(len(sizes), np.int64)
+    return GraphSet("some", np.array(sizes), joined, "class", one, ("a",), np.concatenate(numbers), ("x", "y"))
+
+
+def test_equal_graphs_are_the_isomorphic_ones() -> None:
+    """All graphs of 3 to 6 nodes are different, and each is equal to itself with other numbers of its nodes."""
+    atlas = [graph for graph in networkx.graph_atlas_g() if 3 <= len(graph) <= 6]
+    plain = [np.zeros(len(graph), np.int64) for graph in atlas]
+    assert task.equal_graphs_note(graph_set(atlas, plain)) == ""
+    note = task.equal_graphs_note(graph_set(atlas + atlas[50:90], plain + plain[50:90]))
+    assert note.startswith(f"Of {len(atlas) + 40} graphs 80 are equal, by their neighborhoods and closed walks")
+
+
+def test_labels_and_attributes_tell_graphs_apart_and_regular_graphs_differ() -> None:
+    path = networkx.path_graph(3)
+    end, middle = np.array([1, 0, 0]), np.array([0, 1, 0])
+    assert task.equal_graphs_note(graph_set([path, path], [end, middle])) == ""
+    assert task.equal_graphs_note(graph_set([path, path], [end, end[::-1]])) != ""
+    two = graph_set([path, path], [end, end])
+    other = dataclasses.replace(two, attributes=np.arange(6, dtype=np.float32)[:, None])
+    assert task.equal_graphs_note(other) == ""
+    skips = [networkx.circulant_graph(41, [1, skip]) for skip in (2, 3, 4, 5, 6, 9, 11, 12, 13, 16)]
+    assert task.equal_graphs_note(graph_set(skips, [np.zeros(41, np.int64)] * 10)) == ""

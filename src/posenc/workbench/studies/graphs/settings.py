@@ -164,6 +164,7 @@ def _own_graphs(request: Request, path: Path, store: Store) -> GraphsOfRun:
         digest=digest,
         parts=_parts(parts, unit, labels, len(graphs.classes)),
         options={**described.options, **plain_options(stated), "parts": FOLD_PHRASE},
+        left_out=(*described.left_out, *filter(None, (task.equal_graphs_note(graphs),))),
     )
     ranges = () if one else task.size_ranges(graphs.sizes)
     return GraphsOfRun({"graphs": digest, "one": one}, graphs, parts, ranges, record, path)

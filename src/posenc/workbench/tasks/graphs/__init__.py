@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from posenc.workbench.tasks.boosting import has_boosting
 from posenc.workbench.tasks.graphs.baselines import BASELINES, answer_rows, boosted
+from posenc.workbench.tasks.graphs.equal_graphs import equal_graphs_note
 from posenc.workbench.tasks.graphs.folds import FOLDS, fold_parts
 from posenc.workbench.tasks.graphs.made_graphs import NODES, SKIPS, Kind, distances, skip_links
 from posenc.workbench.tasks.graphs.node_views import AXES, MOST_DEGREE, Arrays, GraphBatches, NodeView, view_arrays
@@ -42,6 +43,7 @@ __all__ = [
     "by_size",
     "class_scores",
     "distances",
+    "equal_graphs_note",
     "fold_parts",
     "has_boosting",
     "size_ranges",

@@ -100,7 +100,7 @@ def features(name: str, graphs: GraphSet) -> NDArray[np.float32]:
         return np.concatenate([found, graphs.attributes.reshape(nodes, -1)], 1).astype(np.float32)
     counted = [np.minimum(degrees, MOST_DEGREE), MOST_DEGREE + 1 + graphs.colors]
     if name == "wl":
-        counted = _refined(graphs, graphs.colors)
+        counted = refined_colors(graphs, graphs.colors)
     at = np.repeat(np.arange(len(graphs.sizes)), graphs.sizes)
     tables = [_counts(at, colors, len(graphs.sizes)) for colors in counted]
     sums = [np.bincount(at, column, len(graphs.sizes))[:, None] for column in graphs.attributes.T]
@@ -120,8 +120,16 @@ def _counts(at: NDArray[np.int64], colors: NDArray[np.int64], graphs: int) -> ND
     return table
 
 
-def _refined(graphs: GraphSet, colors: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Colors of the nodes after each round of the Weisfeiler-Lehman test; equal neighborhoods have equal colors."""
+def refined_colors(graphs: GraphSet, colors: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Refine colors of nodes by the Weisfeiler-Lehman test; equal neighborhoods have equal colors.
+
+    Args:
+        graphs: The graphs.
+        colors: Color ``(n,)`` of each node.
+
+    Returns:
+        The colors before the first round and after each of them.
+    """
     first, second = graphs.edges
     rounds = [colors]
     for _ in range(ROUNDS):

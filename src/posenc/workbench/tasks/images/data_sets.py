@@ -12,6 +12,7 @@ from posenc.workbench.data import readers
 from posenc.workbench.data.labeled_images import ImageFiles, LabeledArrays, LabeledImages
 from posenc.workbench.data.reading_options import NO_OPTIONS, Fit, ReadingOptions
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, SplitPhrase
+from posenc.workbench.tasks.equal_items import TEST, TRAINING, equal_items_note
 from posenc.workbench.tasks.images.download import FASHION_MNIST, cache_folder, download_files
 from posenc.workbench.tasks.images.image_cache import Progress, cached_images
 from posenc.workbench.tasks.images.image_decoder import WHITE, Square, image_size, rgb_of
@@ -175,6 +176,8 @@ def image_record(
         options["flags"] = flags
     if limited:
         options |= {"training images": f"{len(splits.train)} of more, each class in proportion"}
+    parts = {name: part.keys() for name, part in _named(splits).items()} if own else {TRAINING: []}
+    equal = equal_items_note(parts, "images", drawn=not splits.given)
     return DatasetRecord(
         kind="images",
         name=Path(source).resolve().name if own else splits.train.name,
@@ -182,7 +185,7 @@ def image_record(
         parts=_parts(splits),
         classes=splits.train.classes,
         options=options,
-        left_out=(*splits.remarks, *([splits.note] if splits.note else ())),
+        left_out=(*splits.remarks, *filter(None, (splits.note, equal))),
         own=own,
     )
 
@@ -203,12 +206,15 @@ def with_parts(record: DatasetRecord, splits: Splits, split: SplitPhrase) -> Dat
 
 
 def _parts(splits: Splits) -> tuple[Part, ...]:
-    named = {"training": splits.train, "validation": splits.validation, "test": splits.test}
     return tuple(
         Part(name=name, counts={"images": len(part)}, by_class=tuple(part.counts.tolist()))
-        for name, part in named.items()
+        for name, part in _named(splits).items()
         if len(part)
     )
+
+
+def _named(splits: Splits) -> dict[str, ImageSet]:
+    return {TRAINING: splits.train, "validation": splits.validation, TEST: splits.test}
 
 
 def _locate(source: str | Path, data: Path | None, cache: Path | None, download: bool) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,7 +16,7 @@ from posenc.workbench.data.labeled_images import check_labels
 Index = Tensor | np.ndarray | Sequence[int]
 MOST_CHANNELS = 4
 PART = 1024
-"""Number of images resized at a time."""
+"""Number of images that are resized or compared at a time."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -92,6 +93,14 @@ class ImageSet:
         """
         index = np.asarray(index)
         return torch.from_numpy(np.asarray(self.pixels[self.rows[index]]))
+
+    def keys(self) -> list[bytes]:
+        """Digests of the pixels of the images; images of equal pixels have equal ones."""
+        found = []
+        for start in range(0, len(self), PART):
+            pixels = np.ascontiguousarray(self.pixels[self.rows[start : start + PART]])
+            found += [hashlib.blake2b(image, digest_size=16).digest() for image in pixels]
+        return found
 
     def take(self, index: Index) -> ImageSet:
         """Select images by index, in this order; the pixels are shared."""

@@ -35,6 +35,7 @@ from posenc.workbench.data.reading_options import FeatureChoice, ReadingOptions,
 from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, SplitPhrase, digest_of
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.files.user_files import UserFileError, require_file, require_reading
+from posenc.workbench.tasks.equal_items import TRAINING, equal_items_note, file_keys
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, fit_unit_ball
 from posenc.workbench.tasks.points.views import CloudSample
 from posenc.workbench.tasks.shapes import read_shape
@@ -395,6 +396,7 @@ def clouds_record(clouds: Splits, described: FolderDescription, *, split: SplitP
     """
     named = {"training": clouds.train, "validation": clouds.validation, "test": clouds.test}
     parts, reading = {name: part for name, part in named.items() if part is not None}, described.reading
+    equal = _equal_clouds_note(described, drawn=split == "seed")
     most = {} if reading.per_class is None else {"meshes of each class and part": f"the first {reading.per_class}"}
     return DatasetRecord(
         kind="clouds",
@@ -406,9 +408,21 @@ def clouds_record(clouds: Splits, described: FolderDescription, *, split: SplitP
         ),
         classes=clouds.train.classes,
         options=_record_options(list(parts.values()), described) | {"split": SPLITS[split], **most},
-        left_out=tuple(dict.fromkeys((*clouds.train.notes, *clouds.test.notes))),
+        left_out=tuple(dict.fromkeys((*clouds.train.notes, *clouds.test.notes, *([equal] if equal else ())))),
         own=True,
     )
+
+
+def _equal_clouds_note(described: FolderDescription, *, drawn: bool) -> str:
+    """Sentence on files of equal contents in different parts, or in all if the parts are drawn; "" without them."""
+    most = described.reading.per_class
+    files = {
+        part: [file.path for each in by_class for file in each[:most]]
+        for part, by_class in described.listed.parts.items()
+    }
+    keys = iter(file_keys([path for paths in files.values() for path in paths]))
+    parts = {TRAINING if part == TRAIN else part: [next(keys) for _ in paths] for part, paths in files.items()}
+    return equal_items_note(parts, "clouds", drawn=drawn)
 
 
 def _record_options(parts: Sequence[Clouds], described: FolderDescription) -> dict[str, Any]:
