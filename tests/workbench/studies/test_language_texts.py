@@ -1,6 +1,7 @@
 """Files and tokens of the text of the language study: val files, words, bits per byte."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import msgspec
@@ -76,6 +77,21 @@ def test_a_val_file_is_the_test_part_of_every_seed_and_part_of_the_identity(tmp_
     assert alone[0].identity != specs[0].identity
     (folder / "val.txt").write_text("the quick brown fix; " * 20)
     assert STUDY.plan(request, store)[0].identity != specs[0].identity
+
+
+def test_equal_documents_are_counted(tmp_path: Path) -> None:
+    lines = [f"document number {number} of some length, with words of its own {number**5}" for number in range(60)]
+    (tmp_path / "one.jsonl").write_text("\n".join(json.dumps({"text": line}) for line in [*lines, lines[3] + " "]))
+    request = studies.Request(preset="quick", source=tmp_path / "one.jsonl", schemes=["rope"], seeds=(0,))
+    store = Store(tmp_path / "runs")
+    record = store.record_of(STUDY.plan(request, store)[0])
+    assert record is not None
+    assert "Of 61 documents 2 are equal to another" in " ".join(record.left_out)
+    (tmp_path / "two.jsonl").write_text("\n".join(json.dumps({"text": line}) for line in lines[7:9] * 30))
+    given = dataclasses.replace(request, reading={"val": str(tmp_path / "two.jsonl")})
+    record = store.record_of(STUDY.plan(given, store)[0])
+    assert record is not None
+    assert "Of 60 test documents 60 are equal to one of the training documents" in " ".join(record.left_out)
 
 
 def test_train_val_and_test_files_are_the_parts(tmp_path: Path, small) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from posenc.workbench.data.documents import Documents
 from posenc.workbench.dataset_record import DatasetRecord, Part
+from posenc.workbench.tasks.equal_items import TEST, TRAINING, equal_items_note
 from posenc.workbench.tasks.text.text_file import Text
 from posenc.workbench.tasks.text.tokenizers import Tokenizer
 
@@ -233,7 +234,7 @@ def text_record(
             **read_as,
             **described,
         },
-        left_out=(*documents.left_out, *_unseen(text)),
+        left_out=(*documents.left_out, *_unseen(text), *_equal_documents(text, documents, by_seed)),
         own=own,
         files=files,
     )
@@ -253,6 +254,17 @@ def _division(text: Text, by_seed: bool) -> str:
     if by_document:
         return "by document; the seed of a run holds out a tenth for validation and a tenth for testing"
     return f"{BLOCKS} blocks; the seed of a run holds out one for validation and one for testing"
+
+
+def _equal_documents(text: Text, documents: Documents, by_seed: bool) -> tuple[str, ...]:
+    """Sentence on documents that are equal but for space around them, of a text that is divided between them."""
+    own, *others = ([one.strip().encode() for one in each.texts] for each in (documents, *documents.given))
+    if others:
+        parts = {TRAINING: own, "validation": [key for each in others[:-1] for key in each], TEST: others[-1]}
+    else:
+        parts = {TRAINING: own if by_seed and has_documents_to_hold_out(text) else []}
+    note = equal_items_note(parts, "documents", drawn=not others)
+    return (note,) if note else ()
 
 
 def _unseen(text: Text) -> tuple[str, ...]:
