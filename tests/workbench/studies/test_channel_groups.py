@@ -160,6 +160,20 @@ def test_a_store_without_the_recordings_has_the_groups_of_the_tables_alone(tmp_p
     assert recordings.STUDY.answer(data)[0].startswith("No groups: ")
 
 
+def test_equal_recordings_of_two_subjects_are_counted(tmp_path, monkeypatch):
+    tiny(monkeypatch, steps=1)
+    with np.load(own_file(tmp_path), allow_pickle=False) as stored:
+        arrays = dict(stored)
+    arrays["recordings"][4] = arrays["recordings"][1]
+    np.savez(tmp_path / "copied.npz", **arrays)
+    store = Store(tmp_path / "runs")
+    for name, notes in (("own.npz", 0), ("copied.npz", 1)):
+        request = studies.Request(preset="quick", source=tmp_path / name, seeds=(0,), schemes=("nope",))
+        record = store.record_of(recordings.STUDY.plan(request, store)[0])
+        assert len(record.left_out) == notes
+    assert " recordings 2 are equal to another: where one of them is drawn" in record.left_out[0]
+
+
 def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch):
     tiny(monkeypatch, steps=1)
     file, store = own_file(tmp_path, gap=True), Store(tmp_path / "runs")

@@ -128,7 +128,7 @@ def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
     named, reading = (treated, stated) if record.note else (contents, {})
     if record.blocks:  # Chosen or stated, as many blocks of one file are one data set.
         named, reading = digest_of([treated, record.blocks]), {**reading, "blocks": record.blocks}
-    described = stored_recordings.dataset_record(record, named, source.name, reading)
+    described = stored_recordings.dataset_record(store.root, record, (digest, named), source.name, reading)
     return digest, store.records.add(described, source)
 
 

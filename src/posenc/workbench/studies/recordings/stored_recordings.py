@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.atomic_files import replaced_file, write_whole
 from posenc.workbench.studies.shared.hidden_tokens.tokens import Tokens
 from posenc.workbench.studies.shared.hidden_tokens.variants import EIGENVECTORS
+from posenc.workbench.tasks.equal_items import TRAINING, equal_items_note
 from posenc.workbench.tasks.recordings import Frames, Recordings, one_subject, split, standardized_frames
 
 CHUNK_VALUES = 2**24
@@ -184,14 +186,43 @@ def parts_of(record: RecordingsRecord) -> tuple[Part, ...]:
     return (Part(name="training", counts=training), Part(name="test", counts={"recordings": len(record.test)}))
 
 
+def equal_recordings_note(root: Path, digest: str) -> str:
+    """Sentence on recordings of different subjects that are equal; "" without such recordings.
+
+    Args:
+        root: Root of the store.
+        digest: Digest of recordings that are kept whole.
+    """
+    folder, record = folder_of(root, digest), record_of(root, digest)
+    if record.subjects is None or not (folder / "train.npy").exists():
+        return ""
+    values = np.load(folder / "train.npy", mmap_mode="r")
+    ends = np.cumsum(record.train_lengths)
+    places = [slice(int(end) - length, int(end)) for end, length in zip(ends, record.train_lengths, strict=True)]
+    keys = [b"%d " % (at.stop - at.start) + values[at][[0, -1]].tobytes() for at in places]
+    alike = Counter(keys)
+    keys = [key + _digest_of_rows(values[at]) if alike[key] > 1 else key for key, at in zip(keys, places, strict=True)]
+    subjects = Counter(key for key, _ in set(zip(keys, record.subjects, strict=True)))
+    apart = [key if subjects[key] > 1 else b"%d" % number for number, key in enumerate(keys)]
+    return equal_items_note({TRAINING: apart}, "blocks" if record.blocks else "recordings", drawn=True)
+
+
+def _digest_of_rows(values: np.ndarray) -> bytes:
+    digest, step = hashlib.blake2b(digest_size=16), max(1, CHUNK_VALUES // values.shape[1])
+    for start in range(0, len(values), step):
+        digest.update(np.ascontiguousarray(values[start : start + step]).data)
+    return digest.digest()
+
+
 def dataset_record(
-    record: RecordingsRecord, digest: str, name: str, reading: Mapping[str, Any] | None = None
+    root: Path, record: RecordingsRecord, digests: tuple[str, str], name: str, reading: Mapping[str, Any] | None = None
 ) -> DatasetRecord:
     """Record of a user's recordings, for pages and tables.
 
     Args:
+        root: Root of the store.
         record: Record of the stored recordings.
-        digest: Digest of the contents of the user's files.
+        digests: Digest of the stored recordings, and that of the contents of the user's files.
         name: Name of the file or folder.
         reading: Flags of the command that changed what was read, such as ``{"fill": "linear"}``.
     """
@@ -203,7 +234,7 @@ def dataset_record(
     return DatasetRecord(
         kind="recordings",
         name=name,
-        digest=digest,
+        digest=digests[1],
         parts=parts_of(record),
         options={
             "channels": len(record.channels),
@@ -213,7 +244,7 @@ def dataset_record(
             "values": "each channel of a recording has mean 0 and standard deviation 1",
             **(reading or {}),
         },
-        left_out=(record.note,) if record.note else (),
+        left_out=tuple(filter(None, (record.note, equal_recordings_note(root, digests[0])))),
         own=True,
     )
 
