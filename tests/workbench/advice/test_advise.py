@@ -83,7 +83,8 @@ def test_advice_on_a_kind_of_data(name: str, tmp_path: Path, capsys) -> None:
     assert control == advice.ahead or f"({control})" in advice.sentences[1], "compared with the control"
     assert control == advice.ahead or "95% interval" in advice.sentences[1]
     text = page_text(advice)
-    assert all(title in text for title in ("Recommendation", "Race", "Costs", "Code", "What would change the advice"))
+    assert all(title in text for title in ("Recommendation", "Race", "Costs", "Code", "Data of the runs"))
+    assert "What would change the advice" in text
     assert advice.ahead in text
     again = advised(tmp_path, name)
     assert "to execute, 0 finished" not in capsys.readouterr().out

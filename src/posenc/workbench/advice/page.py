@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from posenc.lookup.scheme_text import find
@@ -12,6 +12,7 @@ from posenc.workbench.advice.race import Look, Race, Score
 from posenc.workbench.advice.sentences import Scale, joined_words, look_sentences, percent, rung_words
 from posenc.workbench.advice.trainer import StudyTrainer
 from posenc.workbench.advice.verdict import MARGIN, Verdict
+from posenc.workbench.report.data_panel import data_panel
 from posenc.workbench.report.dot_plot import dot_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import (
@@ -85,7 +86,7 @@ def write_advice(parts: PageParts, folder: Path) -> Path:
     question = parts.trainer.condition.rpartition(", ")[2].replace(" ", "-") if len(kind.questions) > 1 else ""
     name = "-".join(filter(None, ["advice", kind.study, own.label if own else "", question]))
     draw = (_recommendation, _race, _test, _costs, _code, _candidates, _more)
-    panels = [each(parts) for each in draw]
+    panels = [*(each(parts) for each in draw), *_data(parts)]
     return write_page(
         folder / f"{name}.html",
         title=f"Which encoding for {own.name if own else 'your data'}?",
@@ -302,6 +303,15 @@ def _claims(settings: Mapping[str, object]) -> tuple[str, str, str]:
     kind = find(name)
     claims = kind(**kind.examples[0]).claims
     return kind.__name__, claims.shift_effect, "yes" if claims.learned else "no"
+
+
+def _data(parts: PageParts) -> list[Panel]:
+    """How the data were read, and what they lack; no panel without a record of them."""
+    panel = data_panel(page_records.records_of(parts.store, [parts.spec]))
+    if panel is None:
+        return []
+    remarks = tuple(parts.trainer.study.remarks(parts.store, [parts.spec]))
+    return [replace(panel, blocks=(*panel.blocks, *([Text(remarks)] if remarks else [])))]
 
 
 def _more(parts: PageParts) -> Panel:
