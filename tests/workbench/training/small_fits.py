@@ -67,7 +67,7 @@ def fields(config):
     return {name: getattr(config, name) for name in config.__struct_fields__}
 
 
-def line_fit(*, explode=False, fails=False):
+def line_fit(*, explode=False, fails=False, power=2):
     """A line through one point; its loss, or its evaluation, may fail after some steps."""
     torch.manual_seed(0)
     model = nn.Linear(1, 1)
@@ -80,4 +80,4 @@ def line_fit(*, explode=False, fails=False):
             raise RuntimeError("no puzzles left")
         return {"weight": model.weight.item()}
 
-    return Fit.of(model, (data,), lambda model, x: model(x).square().mean(), evaluate)
+    return Fit.of(model, (data,), lambda model, x: model(x).abs().pow(power).mean(), evaluate)

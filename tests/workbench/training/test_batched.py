@@ -268,7 +268,13 @@ def test_a_full_disk_ends_the_whole_batch(tmp_path, monkeypatch):
         ),
         (
             lambda: [Member(puzzle_fit("CausalNoPE", {"temperature": t}, 0), plan(), 0) for t in (1.0, 0.2)],
-            "member 1 is another model than member 0: its first loss is",
+            "member 1 has another model or loss than member 0: its first loss is",
+        ),
+        (
+            lambda: [
+                Member(line_fit(power=power), plan(), 0) for power in (2, 1)
+            ],  # of two losses the first trained both
+            "member 1 has another model or loss than member 0",
         ),
         (lambda: [Member(line_fit(), plan(), 0), Member(puzzle_fit("NoPE", {}, 0), plan(), 0)], "equal numbers of"),
     ],

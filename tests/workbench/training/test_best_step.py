@@ -52,6 +52,14 @@ def test_the_best_evaluation_is_chosen_and_of_equal_ones_the_last() -> None:
         Best(metric="accuracy").epoch(rows(1.0, 2.0))
 
 
+def test_several_evaluations_of_an_epoch_have_no_best_step() -> None:
+    """With a time limit the last evaluation of the best epoch was taken for the best one."""
+    fit, _ = problem()
+    by_epochs = Fit(fit.model, 64, fit.loss, fit.evaluate)
+    with pytest.raises(ValueError, match=r"evaluated several times in an epoch.*Leave `best` or `seconds` out"):
+        train(by_epochs, config(seconds=0.1), seed=0)
+
+
 def test_the_final_weights_are_those_of_the_best_evaluation() -> None:
     fit, measured = problem()
     state = train_to_state(fit, config(), 0, None, None)

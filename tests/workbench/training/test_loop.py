@@ -185,6 +185,10 @@ def test_a_loss_that_is_not_finite_ends_the_run():
         ({"lr": 0.0}, "a learning rate above 0; got lr=0"),
         ({"lr": math.nan}, "a learning rate above 0; got lr=nan"),
         ({"weight_decay": -1.0}, "weight_decay and warmup_steps are not negative"),
+        ({"clip": 0.0}, r"gradient norm is above 0; got clip=0\. None clips no gradient"),
+        ({"clip": -1.0}, "got clip=-1"),
+        ({"lr": float("inf")}, "a finite learning rate; got lr=inf"),
+        ({"decay_steps": 0}, "a cosine decay has at least 1 step; got decay_steps=0"),
     ],
 )
 def test_wrong_settings_are_refused(changes, reason):

@@ -120,9 +120,10 @@ class Stepper:
         return [part[index] if shared else part[self.members, index] for part, shared in self.data]
 
     def refuse_different_models(self, index: Tensor) -> None:
-        """Raise ValueError if a model's loss in the stack differs from its loss alone.
+        """Raise ValueError if a model's loss in the stack differs from its own loss alone.
 
-        The stack uses plain attributes of the first model, such as a temperature, so models must not differ in them.
+        The stack uses the loss function and plain attributes of the first model, such as a temperature, so members must
+        not differ in them.
         Losses are computed in evaluation mode and in full precision.
         """
         batch = self._batch(index)
@@ -131,16 +132,16 @@ class Stepper:
         with torch.no_grad():
             stacked = self.stack.losses(self._score, batch).tolist()
             alone = [
-                float(self._score(model, *(part[number] for part in batch)))
-                for number, model in enumerate(self.stack.models)
+                float((fit.score or self._score)(model, *(part[number] for part in batch)))
+                for number, (model, fit) in enumerate(zip(self.stack.models, self.fits, strict=True))
             ]
         for model in self.stack.models:
             model.train()
         for number, (ours, own) in enumerate(zip(stacked, alone, strict=True)):
             if math.isfinite(own) and not abs(ours - own) <= LOSS_TOLERANCE * max(1.0, abs(own)):
                 raise ValueError(
-                    f"member {number} is another model than member 0: its first loss is {own:.6g}, and {ours:.6g} in "
-                    "the batch of models. Members differ in values, not in options. Train it by itself."
+                    f"member {number} has another model or loss than member 0: its first loss is {own:.6g}, and "
+                    f"{ours:.6g} in the batch of models. Members differ in values, not in options. Train it by itself."
                 )
 
     def moments(self, member: int, device: torch.device | str | None = None) -> dict[str, Any]:

@@ -197,8 +197,14 @@ class TrainingConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
                 raise ValueError(f"training needs {name} of at least 1; got {getattr(self, name)}.")
         if not self.lr > 0:
             raise ValueError(f"training needs a learning rate above 0; got lr={self.lr:g}.")
-        if self.weight_decay < 0 or self.warmup_steps < 0:
-            raise ValueError("weight_decay and warmup_steps are not negative.")
+        if math.isinf(self.lr):
+            raise ValueError("training needs a finite learning rate; got lr=inf.")
+        if not 0 <= self.weight_decay < math.inf or self.warmup_steps < 0:
+            raise ValueError("weight_decay and warmup_steps are not negative, and finite.")
+        if self.clip is not None and not 0 < self.clip < math.inf:
+            raise ValueError(f"the largest gradient norm is above 0; got clip={self.clip:g}. None clips no gradient.")
+        if self.decay_steps is not None and self.decay_steps < 1:
+            raise ValueError(f"a cosine decay has at least 1 step; got decay_steps={self.decay_steps}.")
         if self.ema is not None and not 0 < self.ema < 1:
             raise ValueError(f"ema is the decay of an average, between 0 and 1; got {self.ema:g}. As ema=0.99.")
         if self.seconds is not None and not self.seconds > 0:

@@ -101,7 +101,8 @@ def train(
     Raises:
         CheckpointError: a checkpoint that is damaged or of another training.
         FloatingPointError: a loss that is not finite.
-        ValueError: a batch that cannot be divided among processes or parts.
+        ValueError: a batch that cannot be divided among processes or parts, or ``best`` with ``seconds`` in a training
+            by epochs.
 
     Example:
         >>> import torch
@@ -133,6 +134,11 @@ def train_to_state(
     """Train a model as ``train`` does, and return the final state: learning curves, steps and seconds."""
     team = current()
     refuse_division(fit, config, team)
+    if config.best is not None and config.seconds is not None and fit.draw is None:
+        raise ValueError(
+            "with a time limit a training by epochs is evaluated several times in an epoch, so the best step has no "
+            "number. Leave `best` or `seconds` out, or let the fit draw its batches: Fit(.., draw=..)."
+        )
     flat = FlatParameters(fit.model)
     optimizer = make_optimizer([flat.parameter], config)
     step_of = Step(fit, flat, optimizer, config, Arithmetic(precision, flat.parameter.device), team, seed)

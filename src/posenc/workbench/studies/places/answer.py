@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from posenc.measure.held_out_interval import HeldOut, held_out_interval
+from posenc.measure.least_squares_means import least_squares_means
 from posenc.measure.statistics import Estimate, mean
 from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
@@ -90,8 +91,9 @@ def first(data: PageData) -> Sequence[str]:
 
 def _best(values: dict[str, BySeed], *, trained: bool = False) -> str:
     """Variant with the highest mean; trained: among networks with coordinates alone."""
+    means = least_squares_means(values)
     chosen = [label for label in values if not (trained and (is_baseline(label) or label == NONE))]
-    return max(chosen, key=lambda label: mean(list(values[label].values())), default="")
+    return max(chosen, key=means.__getitem__, default="")
 
 
 def _sized(data: PageData, label: str, seeds: BySeed) -> str:
@@ -108,7 +110,8 @@ def _best_sentence(data: PageData, each: PlacesCondition, label: str, values: di
     }
     if not any(gap is not None and gap.known for gap in gaps.values()):
         return f"Highest of all models {where}: {label}, {sized}; inconclusive, because no two folds are finished."
-    order = sorted(gaps, key=lambda other: -mean(list(values[other].values())))
+    means = least_squares_means(values)
+    order = sorted(gaps, key=lambda other: -means[other])
     close = [other for other in order if (gap := gaps[other]) is None or not gap.above(0)]
     if not close:
         return f"Best of all models {where}: {label}, {sized}."

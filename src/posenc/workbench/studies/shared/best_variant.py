@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, mean, paired_difference, t_interval
+from posenc.measure.least_squares_means import least_squares_means
+from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, paired_difference, t_interval
 from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 from posenc.workbench.report.result_rows import BySeed
 
@@ -55,12 +56,17 @@ class Scores:
         self.values = {variant: scores for variant, scores in values.items() if scores}
         self.metric, self.higher, self.over, self.digits, self.bounds = metric, higher, over, digits, bounds
         self.ending = f" {unit}" if unit else ""
-        self.means = {variant: mean(list(scores.values())) for variant, scores in self.values.items()}
+        self.means = least_squares_means(self.values)
 
     @property
     def order(self) -> list[str]:
-        """Variants by their mean score, the best first."""
-        return sorted(self.means, key=lambda variant: ((-1 if self.higher else 1) * self.means[variant], variant))
+        """Variants by their mean score as if all had the same seeds, the best first.
+
+        A variant that another one beats in the seeds of both is not first.
+        """
+        order = sorted(self.means, key=lambda variant: ((-1 if self.higher else 1) * self.means[variant], variant))
+        first = next((each for each in order if not any(self.better(other, each) for other in order)), None)
+        return order if first is None else [first, *(each for each in order if each != first)]
 
     def difference(self, a: str, b: str) -> Estimate | None:
         """Difference a − b, paired by seed; None without a common seed."""

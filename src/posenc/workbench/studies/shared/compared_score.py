@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from posenc.measure.budget_comparison import BudgetComparison, Scores, ScoreScale, compare_budgets
 from posenc.measure.held_out_interval import HeldOut, proportion_variance
+from posenc.measure.least_squares_means import least_squares_means
 from posenc.measure.statistics import mean
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 from posenc.workbench.runs import RunSpec
@@ -138,9 +140,15 @@ class ComparedVariants:
         """References that have results."""
         return [label for label in self.score.references if label in self.scores]
 
-    def mean(self, label: str) -> float:
-        """Mean of a variant at the full budget."""
-        return mean(list(self.scores[label].full.values()))
+    @cached_property
+    def means(self) -> Mapping[str, float]:
+        """Mean of each variant at the full budget, as if all had the same seeds."""
+        return least_squares_means({label: scores.full for label, scores in self.scores.items()})
+
+    @property
+    def seeds_differ(self) -> bool:
+        """True if a variant lacks a seed that another one has."""
+        return len({frozenset(scores.full) for scores in self.scores.values()}) > 1
 
     def compare(self, a: str, b: str) -> BudgetComparison | None:
         """Compare two variants; None if they have no seed in common."""
@@ -185,8 +193,8 @@ def compared(data: PageData, score: ComparedScore) -> ComparedVariants:
     half = _values(data.half_rows, score, half_budget_of(score.condition))
     trained = {spec.variant for spec in _specs(data, score) if "training" in spec.settings}
     untrained = [label for label in full if label not in trained]
-    sign = -1 if score.higher else 1
-    order = sorted(full, key=lambda label: (sign * mean(list(full[label].values())), label))
+    sign, means = -1 if score.higher else 1, least_squares_means(full)
+    order = sorted(full, key=lambda label: (sign * means[label], label))
     scores = {
         label: Scores(
             full[label], _half(full, half, label, label in untrained), label in score.controls or label in untrained

@@ -44,6 +44,7 @@ REASONS: dict[Reason, str] = {
 MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing", "still learning"})
 """Reasons that a larger budget may remove."""
 UNDECIDED = "cannot be told yet"
+UNEQUAL_SEEDS = " Variants lack seeds that others have; their means are estimated as if all had the same seeds."
 
 
 @dataclass(frozen=True)
@@ -134,18 +135,18 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     """
     score, (first, *others) = variants.score, variants.ranked
     heading = f"Best {score.where}".strip()
-    size = f"{score.name} {number(variants.mean(first), score.digits)}{score.ending}"
+    size = f"{score.name} {number(variants.means[first], score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
-    ahead = _baselines_ahead(variants, first)
+    ahead = _baselines_ahead(variants, first) + (UNEQUAL_SEEDS if variants.seeds_differ else "")
     if not others:
         return f"{heading}: {UNDECIDED}, because {first} is the only trained variant with results ({size}).{ahead}"
     made = [(label, variants.compare(first, label)) for label in others]
-    undecided = {label: each for label, each in made if each is None or not each.stated}
+    undecided = {label: each for label, each in made if each is None or not (each.stated and variants.better(each))}
     if not undecided:
         second = Pair(variants, first, others[0], next(each for _, each in made if each is not None))
         return f"{heading}: {first}, {size}; difference from the second, {others[0]}: {second.size}.{ahead}"
     reasons = _by_reason(score, undecided.items())
-    tied = [first, *(label for label in others if variants.mean(label) == variants.mean(first))]
+    tied = [first, *(label for label in others if variants.means[label] == variants.means[first])]
     has = f"{', '.join(tied[:-1])} and {tied[-1]} have" if len(tied) > 1 else f"{first} has"
     lead = f"Of the trained encodings {has} the {_extreme(score)} {size}."
     return f"{heading}: {UNDECIDED}. {lead} {first} is not shown to be better than {reasons}.{ahead}"
@@ -155,11 +156,11 @@ def _baselines_ahead(variants: ComparedVariants, first: str) -> str:
     """Sentence on the baselines without a training whose mean is better than that of the best trained variant."""
     score, sign = variants.score, 1 if variants.score.higher else -1
     known = [label for label in variants.untrained if label in variants.scores and label not in variants.score.controls]
-    ahead = [label for label in known if sign * (variants.mean(label) - variants.mean(first)) > 0]
+    ahead = [label for label in known if sign * (variants.means[label] - variants.means[first]) > 0]
     if not ahead:
         return ""
-    ahead.sort(key=lambda label: -sign * variants.mean(label))
-    listed = ", ".join(f"{label} {number(variants.mean(label), score.digits)}{score.ending}" for label in ahead)
+    ahead.sort(key=lambda label: -sign * variants.means[label])
+    listed = ", ".join(f"{label} {number(variants.means[label], score.digits)}{score.ending}" for label in ahead)
     word = "higher" if score.higher else "lower"
     baseline, has = ("baseline", "has") if len(ahead) == 1 else ("baselines", "have")
     return f" The {baseline} {listed} {has} a {word} mean than every trained encoding."
@@ -179,8 +180,13 @@ def _by_reason(score: ComparedScore, pairs: Iterable[tuple[str, BudgetComparison
     """Variants grouped by the reason: "rope, xyz (the difference still changes) and nope (..)"."""
     groups: dict[str, list[str]] = {}
     for label, comparison in pairs:
-        reason = None if comparison is None else comparison.reason
-        groups.setdefault("no seed in common" if reason is None else _reason(score, reason), []).append(label)
+        if comparison is None:
+            reason = "no seed in common"
+        elif comparison.reason is None:
+            reason = "worse in the seeds of both"
+        else:
+            reason = _reason(score, comparison.reason)
+        groups.setdefault(reason, []).append(label)
     return join_words([f"{', '.join(labels)} ({reason})" for reason, labels in groups.items()])
 
 
