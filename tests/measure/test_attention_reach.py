@@ -61,3 +61,12 @@ def test_what_does_not_fit_is_refused():
         attention_reach(maps, sequence(4))
     with pytest.raises(ValueError, match=r"queries have 1 and keys 2. Pass both on one grid"):
         attention_distance(maps, sequence(3), grid(1, 3))
+
+
+def test_weights_that_are_not_numbers_are_not_left_out_of_a_mean():
+    maps = torch.rand(1, 2, 2, 4, 4).softmax(-1)
+    maps[0, 0, 0] = math.nan
+    first, second, both = attention_reach(maps, sequence(4))
+    assert math.isnan(first["distance"])
+    assert math.isnan(both["entropy"])
+    assert second["distance"] > 0

@@ -115,6 +115,17 @@ def test_half_budget_runs_count_on_the_seeds_that_both_have() -> None:
     assert found.reason == "no half budget"
 
 
+def test_runs_at_half_the_budget_count_on_the_seeds_of_the_full_one() -> None:
+    """The difference at B was of five seeds and that at B/2 of one, so that they were no change of one another."""
+    a, b = model(0.8, 0.9), model(0.6, 0.65, OTHER)
+    seed = min(a.full.keys() & b.full.keys())
+    found = compare_budgets(Scores(a.full, {seed: 0.8, 99: 0.8}), Scores(b.full, {seed: 0.6, 99: 0.6}), ACCURACY)
+    assert found.reason == "no half budget"
+    assert found.half is not None
+    assert found.half.n == 1
+    assert found.projected == pytest.approx(2 * (a.full[seed] - b.full[seed]) - 0.2)
+
+
 def test_one_seed_is_not_stated() -> None:
     assert compare_budgets(Scores({0: 0.9}, {0: 0.9}), Scores({0: 0.5}, {0: 0.5})).reason == "no interval"
     with pytest.raises(ValueError, match=r"seeds that both sides have; got \[0\] and \[1\]"):

@@ -366,3 +366,7 @@ def test_single_seeds_and_no_spread_do_not_crash() -> None:
 def test_unusable_published_numbers_are_refused(call, message) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_perfect_partial_correlation_of_few_points_is_not_taken_for_certain() -> None:
+    assert inference.partial_spearman([1, 2, 3, 4, 5], [1, 2, 3, 4, 5], [2, 5, 1, 3, 4]).p == pytest.approx(2 / 120)

@@ -2,6 +2,7 @@
 
 import doctest
 import itertools
+import math
 
 import pytest
 import torch
@@ -65,3 +66,20 @@ def test_a_null_of_nothing_is_refused() -> None:
         permutation_test(lambda _: 0.5, torch.arange(4), draws=1)
     with pytest.raises(ValueError, match=r"got draws=9, level=1"):
         permutation_test(lambda _: 0.5, torch.arange(4), draws=9, level=1.0)
+
+
+def test_a_measurement_that_is_not_a_number_has_no_p() -> None:
+    """Comparisons with nan are false, so nan was the most extreme of all."""
+    assert math.isnan(permutation_test(lambda rows: math.nan, torch.arange(6), draws=19).p)
+
+
+def test_the_unit_of_the_measurement_does_not_change_p() -> None:
+    values, groups = torch.randn(12, generator=torch.Generator().manual_seed(0)), torch.arange(12) // 6
+
+    def gap(scale: float) -> float:
+        def measured(rows: torch.Tensor) -> float:
+            return scale * float(values[rows == 1].mean() - values[rows == 0].mean())
+
+        return permutation_test(measured, groups, draws=99).p
+
+    assert gap(1e-13) == gap(1.0) < 1

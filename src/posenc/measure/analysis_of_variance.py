@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+ROUNDING = 1e-24
+"""Share of the sum of squares that is a rounding error."""
+
 
 class FTest(NamedTuple):
     """Result of an F-test.
@@ -54,7 +57,7 @@ def f_test(groups: Mapping[str, Sequence[float]]) -> FTest:
     mean = math.fsum(math.fsum(values) for values in groups.values()) / n
     between = math.fsum(sizes[name] * (means[name] - mean) ** 2 for name in groups) / (k - 1)
     within = math.fsum((value - means[name]) ** 2 for name, values in groups.items() for value in values) / (n - k)
-    if not within:
+    if within * (n - k) <= ROUNDING * math.fsum(value**2 for values in groups.values() for value in values):
         return FTest(math.nan, math.nan, k - 1, n - k)
     from scipy.stats import f as distribution
 

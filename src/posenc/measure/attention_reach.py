@@ -32,7 +32,8 @@ def attention_reach(
 
     Returns:
         Rows ``{layer, head, distance, entropy}``, means over samples and queries, and for each layer one row with
-        ``head = "all"``. Distances are in the unit of the positions, entropies in bits.
+        ``head = "all"``. Distances are in the unit of the positions, entropies in bits. Both are nan for a head with a
+        weight that is not finite, and for all heads of its layer together.
 
     Raises:
         ValueError: another number of tokens than of positions.
@@ -42,10 +43,13 @@ def attention_reach(
     entropy = entropy if no_query is None else entropy.masked_fill(no_query, math.nan)
     rows: list[dict[str, Any]] = []
     for layer in range(len(maps)):
-        each = {"distance": distance[layer].nanmean((0, 2)), "entropy": entropy[layer].nanmean((0, 2))}
+        finite = maps[layer].isfinite().all(-1).all(-1).all(0)
+        means = {"distance": distance[layer].nanmean((0, 2)), "entropy": entropy[layer].nanmean((0, 2))}
+        each = {name: values.masked_fill(~finite, math.nan) for name, values in means.items()}
         for head in range(maps.shape[2]):
             rows.append({"layer": layer, "head": head} | {name: float(values[head]) for name, values in each.items()})
-        rows.append({"layer": layer, "head": "all"} | {name: float(values.nanmean()) for name, values in each.items()})
+        whole = {name: float(values.nanmean()) if finite.all() else math.nan for name, values in each.items()}
+        rows.append({"layer": layer, "head": "all"} | whole)
     return rows
 
 

@@ -32,6 +32,8 @@ Reason = Literal[
 """Reason for not stating a difference. "still changing": rule 2; "at chance": rule 3; "still learning": rule 4."""
 LEAST_SHARE = 1 / 3
 """Share of the smaller gain of the last doubling that a stated difference reaches."""
+FEWEST_SEEDS = 2
+"""Fewest seeds at both budgets from which a difference is extended."""
 ItemVariance = Callable[[float, int], float]
 """Variance of the score of one held-out item, from the mean score and the number of items."""
 
@@ -137,8 +139,8 @@ class BudgetComparison:
 
     Attributes:
         difference: paired difference at B with its interval.
-        half: paired difference at B/2 with its interval; None without such runs.
-        projected: mean of 2 d(B) - d(B/2); nan without runs at B/2.
+        half: paired difference at B/2 with its interval, over the seeds that both have at B too; None without any.
+        projected: mean of 2 d(B) - d(B/2) over these seeds; nan without any.
         smallest: smallest true difference that the interval would show in 80% of repetitions; nan without an interval.
         undecided: half-width that the interval keeps with any number of seeds.
         reason: why the difference is not stated; None if it is.
@@ -182,11 +184,14 @@ def compare_budgets(a: Scores, b: Scores, scale: ScoreScale | None = None) -> Bu
     difference, variance = _at_budget(a.full, b.full, scale)
     half, projected, gain = None, math.nan, 0.0
     if seeds := sorted(set.intersection(*({*each} for each in (a.full, b.full, a.half, b.half)))):
-        half, _ = _at_budget(a.half, b.half, scale)
+        first, second = ({seed: each.half[seed] for seed in seeds} for each in (a, b))
+        half, _ = _at_budget(first, second, scale)
         changes = _change(a, seeds, scale), _change(b, seeds, scale)
-        projected = difference.mean + changes[0] - changes[1]
+        projected = mean([a.full[seed] - b.full[seed] for seed in seeds]) + changes[0] - changes[1]
         gain = min(change if scale.higher else -change for change in changes)
     reason, values = _reason(a, b, scale, difference, projected), paired_differences(a.full, b.full)
+    if reason is None and len(seeds) < FEWEST_SEEDS:
+        reason = "no half budget"
     if reason is None and abs(difference.mean) < LEAST_SHARE * gain:
         reason = "still learning"
     smallest = smallest_difference(values, scale.held_out, item_variance=variance, level=scale.level)

@@ -335,9 +335,9 @@ def partial_spearman(
 
         rho = (r_xy - r_xg r_yg) / sqrt((1 - r_xg^2)(1 - r_yg^2)),   r the rank correlations, g = given
 
-    The p-value is by Student's t with n - 3 degrees of freedom. The interval is that of ``spearman`` with n - 4 in
-    place of n - 3, nan for n <= 4. If ``given`` has the ranks of x or y, in the same or the opposite order, the result
-    is nan.
+    The p-value is by Student's t with n - 3 degrees of freedom, and at least 2 / n!, the share of two of all orders.
+    The interval is that of ``spearman`` with n - 4 in place of n - 3, nan for n <= 4. If ``given`` has the ranks of x
+    or y, in the same or the opposite order, the result is nan.
 
     Args:
         x: n values.
@@ -356,7 +356,8 @@ def partial_spearman(
     rho = _pearson(*(_left_over(_ranks(side), against) for side in (x, y)))
     if math.isnan(rho):
         return Correlation(rho, math.nan, math.nan, math.nan, n)
-    return Correlation(rho, _p_by_t(rho, n - 3), *_interval(rho, n, n - 4, level), n)
+    p = max(_p_by_t(rho, n - 3), min(1.0, 2 / math.factorial(n)) if n < 20 else 0.0)
+    return Correlation(rho, p, *_interval(rho, n, n - 4, level), n)
 
 
 def _ranks(values: Sequence[float]) -> np.ndarray:

@@ -21,7 +21,7 @@ class PermutationTest:
         low: lower end of the interval that contains the share ``level`` of the permutations.
         high: upper end of that interval.
         p: one-sided p-value ``(1 + c) / (1 + draws)``, with c the number of permutations that are at least as extreme
-            as the true rows. It is never 0.
+            as the true rows. It is never 0, and nan if a measurement is not finite.
         level: coverage of the interval.
     """
 
@@ -59,7 +59,8 @@ def permutation_test(
         level: coverage of the interval under permutations, in (0, 1).
 
     Returns:
-        The measurement, its distribution under permutations, and the p-value.
+        The measurement, its distribution under permutations, and the p-value. All but the measurement are nan if a
+        measurement is not finite, such as a correlation with a constant channel.
 
     Raises:
         ValueError: fewer than two draws, or a level outside (0, 1).
@@ -80,7 +81,9 @@ def permutation_test(
     drawn = torch.tensor(
         [measured(rows[torch.randperm(len(rows), generator=generator)]) for _ in range(draws)], dtype=torch.float64
     )
-    slack = 1e-12 * max(1.0, abs(found))  # equal arrangements in another order may differ by rounding
+    if not (math.isfinite(found) and bool(drawn.isfinite().all())):
+        return PermutationTest(found, math.nan, math.nan, math.nan, math.nan, math.nan, level)
+    slack = 1e-12 * max(abs(found), float(drawn.abs().max()))  # equal arrangements may differ by rounding
     as_far = int(((drawn <= found + slack) if smaller else (drawn >= found - slack)).sum())
     low, high = torch.quantile(drawn, torch.tensor([(1 - level) / 2, (1 + level) / 2], dtype=torch.float64)).tolist()
     sd = float(drawn.std())

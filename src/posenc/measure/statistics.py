@@ -16,6 +16,8 @@ FEWEST_SEEDS_FOR_P = 5
 Bounds = tuple[float, float]
 """Lowest and highest possible value of a quantity, such as (0, 1) for an accuracy."""
 UNBOUNDED: Bounds = (-math.inf, math.inf)
+EQUAL = 1e-12
+"""Largest relative difference that is a rounding error."""
 ROUNDING = 1e-6
 """Largest distance beyond a bound that is a rounding error."""
 
@@ -100,7 +102,7 @@ def t_interval(values: Sequence[float], level: float = 0.95, bounds: Bounds = UN
         bounds: lowest and highest possible value of the quantity.
 
     Returns:
-        The mean and its interval.
+        The mean and its interval. The ends are nan for a single value, and for two equal ones, whose spread is unknown.
 
     Raises:
         ValueError: no values, a value that is not finite, or a level outside (0, 1).
@@ -108,8 +110,8 @@ def t_interval(values: Sequence[float], level: float = 0.95, bounds: Bounds = UN
     if not 0 < level < 1:
         raise ValueError(f"The level of an interval lies between 0 and 1; got {level}. Use 0.95.")
     center, spread, n = mean(values), sd(values), len(values)
-    if n < 2:
-        return Estimate(center, math.nan, math.nan, math.nan, n, level)
+    if n < 2 or (n == 2 and _are_equal(values)):
+        return Estimate(center, spread, math.nan, math.nan, n, level)
     from scipy.special import stdtrit
 
     half = float(stdtrit(n - 1, (1 + level) / 2)) * spread / math.sqrt(n)  # as scipy.stats.t.ppf, in 1/100 of its time
@@ -183,8 +185,9 @@ def paired_p_value(a: Mapping[int, float], b: Mapping[int, float]) -> float:
     from scipy.stats import t
 
     center, spread = mean(differences), sd(differences)
-    if spread == 0:
-        return 1.0 if center == 0 else 0.0
+    rounding = EQUAL * max(abs(value) for side in (a, b) for value in side.values())
+    if spread <= rounding:
+        return 1.0 if abs(center) <= rounding else 0.0
     return float(2 * t.sf(abs(center) * math.sqrt(n) / spread, n - 1))
 
 
@@ -208,6 +211,11 @@ def paired_differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[f
             "Run both with the same seeds."
         )
     return [a[seed] - b[seed] for seed in shared]
+
+
+def _are_equal(values: Sequence[float]) -> bool:
+    """True for values that differ by rounding errors alone."""
+    return max(values) - min(values) <= EQUAL * max(map(abs, values))
 
 
 def _refuse_unusable(values: Sequence[float]) -> None:

@@ -173,7 +173,8 @@ def test_intervals_of_another_kind_are_drawn_and_named():
     [
         ((0.80, 0.82, 0.79), "the gap is smaller and its interval contains 0"),
         ((0.70, 0.71, 0.70), "the gap is smaller but remains"),
-        ((0.10, 0.11, 0.12), "the gap does not shrink"),
+        ((0.10, 0.11, 0.12), "the gap is larger, by +0.30"),
+        ((0.40, 0.44, 0.40), "a change is not shown (+0.00"),
         ((0.95, 0.96, 0.96), "the order is reversed"),
     ],
 )
@@ -219,3 +220,14 @@ def test_the_first_panel_judges_the_predictions(study, new_panels):
     findings = block_of(new_panels(study)[0], Findings)
     assert findings.title == "Predictions made before the run"
     assert findings.intro.startswith("3 of 5 came true, 1 reversed, 1 inconclusive.")
+
+
+def test_a_gap_that_grows_below_zero_is_not_reversed():
+    """It was called reversed, because the second difference is the lower one."""
+    low, high, lower = (0.40, 0.41, 0.39), (0.50, 0.52, 0.50), (0.30, 0.31, 0.29)
+    rows = [row("a", seed, low[seed]) for seed in range(3)] + [row("b", seed, high[seed]) for seed in range(3)]
+    rows += [row("a", s, lower[s], "more") for s in range(3)] + [row("b", s, high[s], "more") for s in range(3)]
+    panel = condition_contrast(
+        rows, metric="accuracy_ood", conditions={"main": "Few", "more": "Many"}, pairs=[("a", "b")], chance=0.25
+    )
+    assert "the gap is larger, by −0.10" in block_of(panel, Text).paragraphs[1]

@@ -28,7 +28,7 @@ def test_an_interval_is_cut_at_the_bounds_of_its_quantity():
     free, share = t_interval(values), t_interval(values, bounds=(0, 1))
     assert free.high == pytest.approx(0.95 + 0.1138, abs=1e-4)
     assert (share.low, share.high, share.mean) == (free.low, 1.0, free.mean)
-    assert t_interval([1.0, 1.0], bounds=(0, 1)).high == 1.0
+    assert t_interval([1.0, 1.0, 1.0], bounds=(0, 1)).high == 1.0
     assert math.isnan(t_interval([0.5], bounds=(0, 1)).high)
 
 
@@ -112,3 +112,15 @@ def test_no_p_value_below_five_seeds():
 def test_bad_input_is_one_sentence_with_the_fix(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_two_equal_seeds_have_no_interval():
+    """They gave one of width 0, from which claims and predictions were judged."""
+    assert not t_interval([0.1, 0.1]).known
+    assert not paired_difference({0: 0.3, 1: 0.1 + 0.2}, {0: 0.2, 1: 0.2}).known
+    assert t_interval([0.1, 0.1, 0.1]).low == pytest.approx(0.1)
+
+
+def test_rounding_errors_are_no_p_value():
+    seeds = range(5)
+    assert paired_p_value(dict.fromkeys(seeds, 0.1 + 0.2), dict.fromkeys(seeds, 0.3)) == 1.0

@@ -74,7 +74,7 @@ def test_one_seed_does_not_show_a_gain() -> None:
     [
         (CALENDAR_BETTER, CALENDAR_BETTER, "For visits, the calendar helps."),
         (CALENDAR_WORSE, CALENDAR_WORSE, "For visits, the calendar does not help."),
-        (CALENDAR_BETTER, {}, "no runs with half the steps"),
+        (CALENDAR_BETTER, {}, "runs with half the steps are missing"),
     ],
 )
 def test_on_own_data_the_rule_for_stating_a_difference_holds(errors: Errors, half: Errors, words: str) -> None:

@@ -275,7 +275,7 @@ def test_one_seed_and_missing_half_budget_runs_are_said(store) -> None:
     study = replace(studies()["points"], compared=lambda data: [ACCURACY], predictions=lambda data: ())
     specs = fill(store, {"nope": (0.6, 0.6), "rope": (0.9, 0.9)}, half=False)
     headline, *details = study.answer(page_data(study, store, specs))
-    assert "nope (no runs with half the steps)" in headline
+    assert "nope (runs with half the steps are missing)" in headline
     assert any(each.startswith("Runs with half the steps are missing (about") for each in details)
     one = Store(store.root / "one")
     headline, *details = study.answer(

@@ -218,17 +218,24 @@ def _change_sentence(
             return f"{higher} − {lower} was not measured in both conditions."
         estimates.append(paired_difference(side[higher], side[lower], level, SHARE))
     before, after = estimates
+    gaps = [
+        {s: side[higher][s] - side[lower][s] for s in side[higher].keys() & side[lower].keys()}
+        for side in (main, other)
+    ]
+    if not gaps[0].keys() & gaps[1].keys():
+        return f"{higher} − {lower} was measured with other seeds in each condition."
+    change = paired_difference(gaps[1], gaps[0], level)
     sentence = f"{higher} − {lower}: {signed_number(before.mean)} {interval(before)} in the main condition, "
     sentence += f"{signed_number(after.mean)} {interval(after)} in “{label}”"
-    if after.mean >= before.mean:
-        return f"{sentence}: the gap does not shrink."
-    if after.below(0):
+    if (before.above(0) and after.below(0)) or (before.below(0) and after.above(0)):
         return f"{sentence}: the order is reversed."
-    return (
-        f"{sentence}: the gap is smaller but remains."
-        if after.above(0)
-        else f"{sentence}: the gap is smaller and its interval contains 0."
-    )
+    size = f"{signed_number(change.mean)} {interval(change)}"
+    if not (change.above(0) or change.below(0)):
+        return f"{sentence}: a change is not shown ({size})."
+    if abs(after.mean) >= abs(before.mean):
+        return f"{sentence}: the gap is larger, by {size}."
+    end = "but remains" if after.above(0) or after.below(0) else "and its interval contains 0"
+    return f"{sentence}: the gap is smaller {end}; it changes by {size}."
 
 
 def _dot_plots(

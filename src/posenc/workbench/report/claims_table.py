@@ -381,6 +381,8 @@ def _position(quantity: Quantity, estimate: Estimate | Correlation | None) -> In
     # An unknown interval (one seed, a constant variable) has nan ends, for which every comparison is false.
     if estimate.low > quantity.low and estimate.high < quantity.high:
         return "inside"
+    if estimate.low == estimate.high and estimate.low in (quantity.low, quantity.high):
+        return "overlapping"  # seeds that all agree on an end of the range, such as two scores of 1, do not contradict
     return "outside" if estimate.high <= quantity.low or estimate.low >= quantity.high else "overlapping"
 
 

@@ -55,10 +55,9 @@ def curve_overlay(
     """
     means: dict[str, dict[int, float]] = {}
     for name, seeds in curves.items():
-        epochs = sorted({epoch for points in seeds.values() for epoch in points})
+        epochs = sorted(set.intersection(*map(set, seeds.values()))) if seeds else []  # one seed may have ended early
         if epochs:
-            values = {epoch: [points[epoch] for points in seeds.values() if epoch in points] for epoch in epochs}
-            means[name] = {epoch: mean(each) for epoch, each in values.items()}
+            means[name] = {epoch: mean([points[epoch] for points in seeds.values()]) for epoch in epochs}
     if len(means) < 2:
         return ()
     svg = _draw(means, id_prefix(title, "together"), bounds, (x_label, y_label), chance)

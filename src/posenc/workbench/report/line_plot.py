@@ -73,11 +73,15 @@ class Frame(NamedTuple):
     chance: float | None
     level: float
     bounds: Bounds
-    held_out: HeldOut | None = None
+    held_out: HeldOut | Mapping[float, HeldOut | None] | None = None
 
-    def estimate(self, seeds: BySeed) -> Estimate:
-        """Mean over seeds with its interval."""
-        return seed_interval(list(seeds.values()), self.level, self.bounds, self.held_out)
+    def estimate(self, x: float, seeds: BySeed) -> Estimate:
+        """Mean over seeds at x with its interval."""
+        return seed_interval(list(seeds.values()), self.level, self.bounds, self.held_out_at(x))
+
+    def held_out_at(self, x: float) -> HeldOut | None:
+        """Held-out items of the values at x."""
+        return self.held_out.get(x) if isinstance(self.held_out, Mapping) else self.held_out
 
 
 def line_plot(
@@ -94,7 +98,7 @@ def line_plot(
     level: float = 0.95,
     log_x: bool = False,
     note: str = "",
-    held_out: HeldOut | None = None,
+    held_out: HeldOut | Mapping[float, HeldOut | None] | None = None,
 ) -> Panel:
     """Draw a metric by a numeric parameter, with one line per series.
 
@@ -116,7 +120,8 @@ def line_plot(
         level: Coverage of the t-intervals.
         log_x: Use a logarithmic horizontal axis.
         note: Sentence after the key.
-        held_out: Held-out items that the intervals cover; None for t-intervals over seeds.
+        held_out: Held-out items that the intervals cover, of all values or of those at each x; None for t-intervals
+            over seeds.
 
     Returns:
         The panel.
@@ -262,7 +267,7 @@ def _draw_series(
 ) -> float:
     """Draw one series and return its last mean, where its label is placed."""
     color, dashes, marker = style
-    estimates = {x: frame.estimate(seeds) for x, seeds in points.items()}
+    estimates = {x: frame.estimate(x, seeds) for x, seeds in points.items()}
     means = [estimate.mean for estimate in estimates.values()]
     banded = {x: (estimate.low, estimate.high) for x, estimate in estimates.items() if is_drawn(estimate)}
     if banded:
@@ -329,7 +334,7 @@ def _round_limits(
 
     values = [value for points in series.values() for seeds in points.values() for value in seeds.values()]
     for points in series.values():
-        estimates = [frame.estimate(seeds) for seeds in points.values()]
+        estimates = [frame.estimate(x, seeds) for x, seeds in points.items()]
         values += [end for estimate in estimates if is_drawn(estimate) for end in (estimate.low, estimate.high)]
     values += [center for points in reference.values() for center, _ in points.values()]
     values += [] if frame.chance is None else [frame.chance]
@@ -370,7 +375,8 @@ def _key(series: Mapping[str, Points], reference: Mapping[str, ReferenceCurve], 
     if most == 1:
         key = "One value per point."
     else:
-        name = "t-interval" if frame.held_out is None else interval_name(frame.held_out)
+        held_out = next(filter(None, map(frame.held_out_at, frame.x)), None)
+        name = "t-interval" if held_out is None else interval_name(held_out)
         clipped = f", clipped to [{frame.bounds[0]:g}, {frame.bounds[1]:g}]" if math.isfinite(sum(frame.bounds)) else ""
         key = "Thick line: mean over seeds."
         key += f" Band: {frame.level:.0%} {name}{clipped}." if most >= FEWEST_DRAWN else ""
@@ -404,7 +410,7 @@ def _table(
     step = -(-longest // MAX_TABLE_POINTS)
     for name, points in series.items():
         for x, seeds in list(points.items())[::step]:
-            estimate = frame.estimate(seeds)
+            estimate = frame.estimate(x, seeds)
             if single:
                 body.append((name, f"{x:g}", number(estimate.mean, digits)))
                 continue

@@ -53,10 +53,11 @@ def interval(estimate: Estimate, digits: int = 2, over: str = "seed") -> str:
         over: Unit that the estimate averages over, such as "seed".
 
     Returns:
-        The interval, or "[one seed, no interval]" where the estimate has a single value.
+        The interval, or "[one seed, no interval]" where the estimate has a single value. Seeds that all agree have no
+        interval if their spread is unknown.
     """
     if not estimate.known:
-        return f"[one {over}, no interval]"
+        return f"[one {over}, no interval]" if estimate.n < 2 else f"[equal {over}s, no interval]"
     return f"[{number(estimate.low, digits)},{NO_BREAK}{number(estimate.high, digits)}]"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from posenc.measure.held_out_interval import HeldOut
 from posenc.measure.statistics import mean
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.number_format import interval, number, signed_number
@@ -93,11 +94,13 @@ def scores_by_rows(data: PageData) -> list[Panel]:
     if not any(each.divisor > 1 for each in conditions):
         return empty_panel("Learning curve by number of rows")
     metric, curves = metric_of(data, conditions[0].label), dict[str, dict[float, BySeed]]()
+    items = dict[float, HeldOut | None]()
     few = {label for each in conditions if each.divisor > 1 for label in data.labels(each.label)}
     for each in conditions:
         spec = next(spec for spec in data.specs if spec.condition == each.label)
         record = data.store.record_of(spec)
         rows = 0 if record is None else next(part.counts["rows"] for part in record.parts if part.name == "training")
+        items[float(rows)] = held_out(data, each.label)
         for label, seeds in seeds_by_label(data, metric, each.label).items():
             if label in few:
                 curves.setdefault(label, {})[float(rows)] = seeds
@@ -110,7 +113,7 @@ def scores_by_rows(data: PageData) -> list[Panel]:
             bounds=metric_bounds(metric),
             limits=None if metric == ACCURACY else "values",
             log_x=True,
-            held_out=held_out(data, conditions[0].label),
+            held_out=items,
         )
     ]
 

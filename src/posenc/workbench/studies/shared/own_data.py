@@ -89,8 +89,8 @@ def training_in_steps(
         items: Number of training items.
 
     Returns:
-        The training, with evaluations at equal distances, without a schedule of the learning rate. A batch holds no
-        item twice.
+        The training, with evaluations at equal distances, without a schedule of the learning rate. A batch is no
+        larger than the items.
     """
     training = replace(training, batch=min(training.batch, items))
     if "epochs" in explicit:

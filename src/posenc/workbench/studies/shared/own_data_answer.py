@@ -36,7 +36,7 @@ REASONS: dict[Reason, str] = {
     "no interval": "no interval",
     "at chance": "not shown to be above chance at half the steps",
     "interval contains 0": "the interval contains 0",
-    "no half budget": "no runs with half the steps",
+    "no half budget": "runs with half the steps are missing",
     "still changing": "the difference still changes",
     "still learning": "both still gain more than three times their difference",
 }
