@@ -1,9 +1,17 @@
 """Whether a value chosen before a sweep is the best of the sweep, and which variant is best."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 
+from posenc.measure.budget_comparison import Scores as BudgetScores
+from posenc.measure.budget_comparison import ScoreScale
 from posenc.workbench.studies.shared.best_of_sweep import judge_choice
 from posenc.workbench.studies.shared.best_variant import best_variant
+from posenc.workbench.studies.shared.compared_score import ComparedScore, ComparedVariants
+from posenc.workbench.studies.shared.own_data_answer import best_sentence
+from posenc.workbench.studies.shared.page_data import PageData
 
 CLEAR = {1.0: {0: 20.0, 1: 20.1, 2: 19.9}, 2.0: {0: 21.0, 1: 21.1, 2: 20.9}, 4.0: {0: 20.9, 1: 21.4, 2: 20.8}}
 
@@ -65,12 +73,12 @@ def test_every_variant_that_may_be_the_best_is_named() -> None:
     many = best_variant({f"v{n}": {0: 1.0 + n, 1: 2.0 - n} for n in range(20)}, metric="PSNR", unit="dB")
     assert " and 8 more, not distinguishable" in many
     # the second is worse for sure, the third has other seeds: it may be the best
-    apart = {"a": {0: 10.0, 1: 10.1}, "b": {0: 9.0, 1: 9.1}, "c": {7: 5.0}}
+    apart = {"a": {0: 10.0, 1: 10.1}, "b": {0: 9.0, 1: 9.11}, "c": {7: 5.0}}
     assert best_variant(apart, metric="PSNR", unit="dB").startswith("Best: a or c, not distinguishable.")
 
 
 def test_references_take_part_under_their_name() -> None:
-    losses = {"sinusoid": {0: 3.04, 1: 3.06}, "rope": {0: 3.2, 1: 3.22}}
+    losses = {"sinusoid": {0: 3.04, 1: 3.06}, "rope": {0: 3.2, 1: 3.2201}}
     answer = best_variant(
         losses, metric="loss", unit="nats", higher=False, digits=3, references={"the bigram": {0: 2.48, 1: 2.48}}
     )
@@ -85,3 +93,22 @@ def test_references_take_part_under_their_name() -> None:
 def test_a_difference_of_accuracies_stays_within_its_range() -> None:
     answer = best_variant({"a": {0: 0.9, 1: 0.2}, "b": {0: 0.1, 1: 0.3}}, metric="accuracy", unit="", bounds=(0, 1))
     assert "[−1.00,\xa01.00] (2 seeds)" in answer
+
+
+def test_a_variant_without_the_hard_seeds_is_not_the_best() -> None:
+    """It had the higher mean, and was named with a difference that said that it is worse."""
+    values = {"a": {0: 0.900, 1: 0.911, 2: 0.921}, "b": {0: 0.950, 1: 0.960, 2: 0.970, 3: 0.60, 4: 0.61}}
+    answer = best_variant(values, metric="accuracy", unit="", digits=3)
+    assert answer.startswith("Best: b, accuracy 0.818; difference from the second, a: +0.049")
+    half = {label: {seed: value - 0.01 for seed, value in seeds.items()} for label, seeds in values.items()}
+    scores = {label: BudgetScores(values[label], half[label]) for label in ("a", "b")}  # by their plain means
+    variants = ComparedVariants(ComparedScore(metric="accuracy", name="accuracy"), scores, (), ScoreScale(chance=0.1))
+    data = cast(PageData, SimpleNamespace(budget=lambda condition: ""))
+    sentence = best_sentence(data, variants)
+    assert "a is not shown to be better than b (worse in the seeds of both)" in sentence
+    assert sentence.endswith("their means are estimated as if all had the same seeds.")
+
+
+def test_two_seeds_that_differ_equally_decide_nothing() -> None:
+    answer = best_variant({"a": {0: 0.5, 1: 0.5}, "b": {0: 0.4, 1: 0.4}}, metric="accuracy", unit="")
+    assert answer.startswith("Best: inconclusive from seeds that all differ equally. Highest mean: a")

@@ -165,19 +165,6 @@ def test_a_difference_that_lasts_is_stated_with_its_interval(store) -> None:
     assert "cannot be told" not in " ".join((headline, *details))
 
 
-def test_a_variant_without_the_hard_seeds_is_not_the_best(store, monkeypatch) -> None:
-    """It had the higher mean, and the paired difference said that it is worse: the headline named it with that gap."""
-    monkeypatch.setitem(SHIFTS, "", (0.0, 0.01, -0.01, -0.15, -0.16))
-    monkeypatch.delitem(SHIFTS, "nope")
-    study = toy_study()
-    specs = fill(store, {"nope": (0.72, 0.70), "rope": (0.93, 0.91)}, test=400)
-    specs += fill(store, {"gridpe": (0.88, 0.86)}, seeds=(0, 1, 2), test=400)
-    headline, *_ = study.answer(page_data(study, store, specs))
-    assert headline.startswith("Best: rope, accuracy 0.868")
-    assert "difference from the second, gridpe: +0.05" in headline
-    assert headline.endswith("their means are estimated as if all had the same seeds.")
-
-
 def test_baselines_that_are_ahead_of_every_trained_encoding_are_named(store) -> None:
     """A page called index-rows the best at 0.316, and boosting, which it drew, had 0.047."""
     specs = fill(store, {"nope": (0.62, 0.60), "rope": (0.93, 0.91)}, test=400)

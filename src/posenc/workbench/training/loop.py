@@ -134,11 +134,7 @@ def train_to_state(
     """Train a model as ``train`` does, and return the final state: learning curves, steps and seconds."""
     team = current()
     refuse_division(fit, config, team)
-    if config.best is not None and config.seconds is not None and fit.draw is None:
-        raise ValueError(
-            "with a time limit a training by epochs is evaluated several times in an epoch, so the best step has no "
-            "number. Leave `best` or `seconds` out, or let the fit draw its batches: Fit(.., draw=..)."
-        )
+    _refuse_best_in_an_epoch(fit, config)
     flat = FlatParameters(fit.model)
     optimizer = make_optimizer([flat.parameter], config)
     step_of = Step(fit, flat, optimizer, config, Arithmetic(precision, flat.parameter.device), team, seed)
@@ -173,6 +169,15 @@ def train_to_state(
     if state.best is not None:
         fit.model.load_state_dict(state.best)
     return state
+
+
+def _refuse_best_in_an_epoch(fit: Fit, config: TrainingConfig) -> None:
+    """Raise ValueError for a best step among several evaluations of one epoch, which curves cannot tell apart."""
+    if config.best is not None and config.seconds is not None and fit.draw is None:
+        raise ValueError(
+            "with a time limit a training by epochs is evaluated several times in an epoch, so the best step has no "
+            "number. Leave `best` or `seconds` out, or let the fit draw its batches: Fit(.., draw=..)."
+        )
 
 
 def _averaged(flat: FlatParameters, config: TrainingConfig, state: State) -> Average | None:

@@ -148,7 +148,9 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
     second = others[0]
     differences = {other: scores.difference(best, other) for other in others}
     if not any(each is not None and each.known for each in differences.values()):
-        why = f"from one {scores.over}" if any(differences.values()) else f"without a {scores.over} in common"
+        shared = max((each.n for each in differences.values() if each is not None), default=0)
+        ways = {0: f"without a {scores.over} in common", 1: f"from one {scores.over}"}
+        why = ways.get(shared, f"from {scores.over}s that all differ equally")
         which = "Highest" if scores.higher else "Lowest"
         equal = [best, *(other for other in others if scores.means[other] == scores.means[best])]
         if len(equal) > 1:
