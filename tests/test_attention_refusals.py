@@ -182,6 +182,7 @@ def test_one_token_does_not_become_many(kind):
             assert count == 1 or re.search("positions, and there are 1 tokens|positions and meets 1 token", sentence)
 
 
+@pytest.mark.bare  # the shape hook would refuse the class first
 def test_attention_with_its_weights_refuses_what_attention_refuses():
     q, k, v = given().values()
     alibi, rope = ALiBi(4), RoPE(12)

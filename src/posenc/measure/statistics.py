@@ -215,7 +215,7 @@ def paired_differences(a: Mapping[int, float], b: Mapping[int, float]) -> list[f
 
 def _are_equal(values: Sequence[float]) -> bool:
     """True for values that differ by rounding errors alone."""
-    return max(values) - min(values) <= EQUAL * max(map(abs, values))
+    return bool(max(values) - min(values) <= EQUAL * max(map(abs, values)))
 
 
 def _refuse_unusable(values: Sequence[float]) -> None:
