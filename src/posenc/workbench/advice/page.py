@@ -306,7 +306,7 @@ def _claims(settings: Mapping[str, object]) -> tuple[str, str, str]:
 
 
 def _data(parts: PageParts) -> list[Panel]:
-    """How the data were read, and what they lack; no panel without a record of them."""
+    """Data panel: parts, options of the reader and items that were left out; none without a record of the data."""
     panel = data_panel(page_records.records_of(parts.store, [parts.spec]))
     if panel is None:
         return []

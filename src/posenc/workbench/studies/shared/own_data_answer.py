@@ -44,7 +44,7 @@ REASONS: dict[Reason, str] = {
 MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing", "still learning"})
 """Reasons that a larger budget may remove."""
 UNDECIDED = "cannot be told yet"
-UNEQUAL_SEEDS = " Variants lack seeds that others have; their means are estimated as if all had the same seeds."
+UNEQUAL_SEEDS = " Some variants lack seeds that others have; their means are estimated as if all had the same seeds."
 
 
 @dataclass(frozen=True)
