@@ -2,7 +2,7 @@
 
 import pytest
 
-from posenc.measure.least_squares_means import least_squares_means
+from posenc.measure.least_squares_means import connected_by_seeds, least_squares_means
 
 
 def test_equal_seeds_give_plain_means() -> None:
@@ -22,3 +22,10 @@ def test_means_of_an_additive_model_do_not_depend_on_missing_seeds() -> None:
 
 def test_without_shared_seeds_the_means_are_plain() -> None:
     assert least_squares_means({"a": {0: 1.0}, "b": {1: 3.0, 2: 5.0}}) == {"a": 1.0, "b": 4.0}
+
+
+def test_variants_are_connected_through_others() -> None:
+    chain = {"a": {0: 1.0}, "b": {2: 1.0}, "c": {1: 1.0, 2: 1.0}, "d": {0: 1.0, 1: 1.0}}
+    assert connected_by_seeds(chain)
+    assert not connected_by_seeds({label: seeds for label, seeds in chain.items() if label != "d"})
+    assert connected_by_seeds({})

@@ -12,6 +12,28 @@ from posenc.measure.statistics import mean
 Seed = TypeVar("Seed", bound=Hashable)
 
 
+def connected_by_seeds(values: Mapping[str, Mapping[Seed, float]]) -> bool:
+    """Check whether a chain of shared seeds connects all variants, so that their means can be compared.
+
+    Args:
+        values: Variant to seed to value.
+
+    Returns:
+        True for none or one variant, too.
+
+    Example:
+        >>> connected_by_seeds({"a": {0: 0.9}, "b": {0: 0.8, 1: 0.7}, "c": {1: 0.6}})
+        True
+        >>> connected_by_seeds({"a": {0: 0.9}, "b": {1: 0.8}})
+        False
+    """
+    groups: list[set[Seed]] = []
+    for seeds in values.values():
+        apart = [group for group in groups if group.isdisjoint(seeds)]
+        groups = [*apart, set(seeds).union(*(group for group in groups if not group.isdisjoint(seeds)))]
+    return len(groups) <= 1
+
+
 def least_squares_means(values: Mapping[str, Mapping[Seed, float]]) -> dict[str, float]:
     """Compute means of variants as if each had all seeds, by the additive model x_vs = m_v + e_s with Σ e_s = 0.
 
@@ -34,7 +56,7 @@ def least_squares_means(values: Mapping[str, Mapping[Seed, float]]) -> dict[str,
     """
     plain = {variant: mean(list(seeds.values())) for variant, seeds in values.items()}
     numbers = {seed: number for number, seed in enumerate(dict.fromkeys(s for seeds in values.values() for s in seeds))}
-    if all(len(seeds) == len(numbers) for seeds in values.values()):
+    if all(len(seeds) == len(numbers) for seeds in values.values()) or not connected_by_seeds(values):
         return plain
     rows, targets = [], []
     for number, seeds in enumerate(values.values()):
@@ -45,7 +67,5 @@ def least_squares_means(values: Mapping[str, Mapping[Seed, float]]) -> dict[str,
             targets.append(value)
     rows.append(np.concatenate([np.zeros(len(values)), np.ones(len(numbers))]))
     targets.append(0.0)
-    solution, _, rank, _ = np.linalg.lstsq(np.stack(rows), np.array(targets), rcond=None)
-    if rank < len(values) + len(numbers):
-        return plain
+    solution = np.linalg.lstsq(np.stack(rows), np.array(targets), rcond=None)[0]
     return dict(zip(values, solution[: len(values)].tolist(), strict=True))

@@ -107,6 +107,9 @@ def test_a_variant_without_the_hard_seeds_is_not_the_best() -> None:
     sentence = best_sentence(data, variants)
     assert "a is not shown to be better than b (worse in the seeds of both)" in sentence
     assert sentence.endswith("their means are estimated as if all had the same seeds.")
+    scores["c"] = BudgetScores({9: 0.99}, {9: 0.9})
+    sentence = best_sentence(data, ComparedVariants(variants.score, scores, (), variants.scale))
+    assert sentence.endswith("so the means of all cannot be compared: run the same seeds.")
 
 
 def test_two_seeds_that_differ_equally_decide_nothing() -> None:

@@ -199,12 +199,26 @@ def test_settings_of_old_stores_keep_their_keys():
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"batch": 16}, "its batch is 8, and this one's 16"), ({"optimizer": "sgd"}, "its optimiser is adamw")],
+    [
+        ({"batch": 16}, "its batch is 8, and this one's 16"),
+        ({"optimizer": "sgd"}, "its optimiser is adamw"),
+        ({"lr": 0.02}, "its lr is 0.01, and this one's 0.02"),
+        ({"plateau": Plateau(metric="loss")}, "its plateau is None"),
+    ],
 )
 def test_a_checkpoint_of_another_training_is_refused(tmp_path, changes, reason):
     train(fit(), settings(), seed=3, workdir=tmp_path, checkpoint_steps=4)
     with pytest.raises(checkpoint.CheckpointError, match=reason):
         train(fit(), settings(**changes), seed=3, workdir=tmp_path)
+
+
+def test_a_checkpoint_is_continued_by_a_longer_training(tmp_path):
+    whole = fit()
+    train(whole, settings(epochs=9), seed=3)
+    train(fit(), settings(), seed=3, workdir=tmp_path, checkpoint_steps=4)
+    longer = fit()
+    train(longer, settings(epochs=9), seed=3, workdir=tmp_path)
+    assert all(map(torch.equal, whole.model.state_dict().values(), longer.model.state_dict().values()))
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):

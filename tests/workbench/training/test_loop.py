@@ -115,6 +115,29 @@ def test_measuring_is_done_in_the_mode_asked_for_and_training_in_training_mode(i
     assert set(trained) == {(True, True)}
 
 
+@pytest.mark.parametrize("in_train_mode", [False, True])
+def test_a_frozen_normalization_stays_in_evaluation_mode(in_train_mode):
+    fit, _ = task()
+    norm = nn.BatchNorm1d(8).double().eval()
+    fit.model.insert(1, norm)
+    train(fit, settings(evaluate_in_train_mode=in_train_mode), seed=3)
+    assert not norm.training
+    assert fit.model.training
+    assert torch.equal(norm.running_mean, torch.zeros(8, dtype=torch.float64))
+
+
+def test_a_model_in_evaluation_mode_is_trained_in_training_mode_on_resume_too(tmp_path):
+    for _ in range(2):
+        fit, calls = task(dropout=0.4)
+        fit.model.eval()
+        modes = []
+        loss = fit.loss
+        fit.loss = lambda batch, fit=fit, loss=loss, modes=modes: modes.append(fit.model.training) or loss(batch)
+        train(fit, settings(), seed=3, workdir=tmp_path, checkpoint_steps=4)
+        assert calls
+        assert set(modes) == {True}
+
+
 def test_every_epoch_sees_every_sample_once_in_its_own_order():
     fit, calls = task()
     train(fit, settings(epochs=2), seed=3)

@@ -148,6 +148,7 @@ class _Run:
 
     def begin(self) -> None:
         """Restore the member's checkpoint, or evaluate it before the first step."""
+        loop.begin_training_mode(self.fit.model)
         saved = None if self.path is None else checkpoint.load(self.path)
         if saved is None:
             loop.measure(self.fit, self.config, self.state, 0)

@@ -13,6 +13,7 @@ from torch import Tensor
 from posenc.workbench.training.loop import Fit, TrainingConfig, make_optimizer
 from posenc.workbench.training.model_stack import Stack
 from posenc.workbench.training.precision import Arithmetic
+from posenc.workbench.training.state import kept_modes
 
 WARM_UP_STEPS = 3
 """Number of warm-up steps before a CUDA graph is recorded; libraries allocate their workspaces in them."""
@@ -127,16 +128,14 @@ class Stepper:
         Losses are computed in evaluation mode and in full precision.
         """
         batch = self._batch(index)
-        for model in self.stack.models:
-            model.eval()
-        with torch.no_grad():
+        with kept_modes(*self.stack.models), torch.no_grad():
+            for model in self.stack.models:
+                model.eval()
             stacked = self.stack.losses(self._score, batch).tolist()
             alone = [
                 float((fit.score or self._score)(model, *(part[number] for part in batch)))
                 for number, (model, fit) in enumerate(zip(self.stack.models, self.fits, strict=True))
             ]
-        for model in self.stack.models:
-            model.train()
         for number, (ours, own) in enumerate(zip(stacked, alone, strict=True)):
             if math.isfinite(own) and not abs(ours - own) <= LOSS_TOLERANCE * max(1.0, abs(own)):
                 raise ValueError(

@@ -26,6 +26,7 @@ from posenc.workbench.training.precision import Arithmetic, Precision
 from posenc.workbench.training.state import (
     State,
     amount,
+    begin_training_mode,
     checkpoint_content,
     generators,
     keep_best,
@@ -47,6 +48,7 @@ __all__ = [
     "TrainingConfig",
     "TrainingPosition",
     "amount",
+    "begin_training_mode",
     "checkpoint_content",
     "divergence_error",
     "epoch_order",
@@ -82,6 +84,10 @@ def train(
     In a distributed run (``distributed.join``) all processes call this function with the same arguments. Each computes
     its parts of every batch. The first process evaluates, reports and writes checkpoints. The initial weights are those
     of the first process. All processes return the curves.
+
+    A model in evaluation mode is set to training mode. Of a model in training mode, modules that are in evaluation mode
+    stay in it, such as a frozen batch normalization. A checkpoint is continued by a training with equal settings;
+    ``epochs`` and ``seconds`` alone may differ.
 
     Args:
         fit: the training problem.
@@ -135,6 +141,7 @@ def train_to_state(
     team = current()
     refuse_division(fit, config, team)
     _refuse_best_in_an_epoch(fit, config)
+    begin_training_mode(fit.model)
     flat = FlatParameters(fit.model)
     optimizer = make_optimizer([flat.parameter], config)
     step_of = Step(fit, flat, optimizer, config, Arithmetic(precision, flat.parameter.device), team, seed)

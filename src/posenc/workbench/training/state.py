@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
 
@@ -46,14 +49,31 @@ class State:
         return None if self.plateau is None else self.plateau["lr"]
 
 
+def begin_training_mode(model: nn.Module) -> None:
+    """Set a model in evaluation mode to training mode; one in training mode keeps the modes of its modules."""
+    if not model.training:
+        model.train()
+
+
+@contextmanager
+def kept_modes(*models: nn.Module) -> Iterator[None]:
+    """Afterwards set each module of these models to the mode, training or evaluation, that it had."""
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
 def measure(fit: Fit, config: TrainingConfig, state: State, epoch: int, team: ProcessGroup = ALONE) -> None:
     """Evaluate the model and add the metrics to the curves. Of several processes the first evaluates."""
-    fit.model.train(config.evaluate_in_train_mode)
     metrics: dict[str, float] = {}
     if team.leads:
-        with torch.no_grad():
+        with kept_modes(fit.model), torch.no_grad():
+            if not config.evaluate_in_train_mode:
+                fit.model.eval()
             metrics = fit.evaluate()
-    fit.model.train()
     team.meet(SyncPoint.MEASURE)
     metrics = team.share(metrics)
     if state.loss_steps:
@@ -86,8 +106,10 @@ def latest(curve: list[dict[str, Any]]) -> dict[str, float]:
 
 
 def signature(fit: Fit, config: TrainingConfig, seed: int) -> dict[str, Any]:
-    """Return the settings that must be equal to continue a checkpoint, because step numbers depend on them."""
-    return {"samples": fit.samples, "batch": config.batch, "seed": seed, "optimiser": config.optimizer}
+    """Return the settings that must be equal to continue a checkpoint: all but the length of the training."""
+    settings = msgspec.to_builtins(config)
+    kept = {name: value for name, value in settings.items() if name not in ("epochs", "seconds")}
+    return {"samples": fit.samples, "seed": seed, **kept}
 
 
 def checkpoint_content(

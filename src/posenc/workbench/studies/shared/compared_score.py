@@ -8,7 +8,7 @@ from functools import cached_property
 
 from posenc.measure.budget_comparison import BudgetComparison, Scores, ScoreScale, compare_budgets
 from posenc.measure.held_out_interval import HeldOut, proportion_variance
-from posenc.measure.least_squares_means import least_squares_means
+from posenc.measure.least_squares_means import connected_by_seeds, least_squares_means
 from posenc.measure.statistics import mean
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
 from posenc.workbench.runs import RunSpec
@@ -149,6 +149,11 @@ class ComparedVariants:
     def seeds_differ(self) -> bool:
         """True if a variant lacks a seed that another one has."""
         return len({frozenset(scores.full) for scores in self.scores.values()}) > 1
+
+    @property
+    def means_compare(self) -> bool:
+        """False if no chain of shared seeds connects the variants, so that their means are of unlike seeds."""
+        return connected_by_seeds({label: scores.full for label, scores in self.scores.items()})
 
     def compare(self, a: str, b: str) -> BudgetComparison | None:
         """Compare two variants; None if they have no seed in common."""

@@ -44,6 +44,7 @@ REASONS: dict[Reason, str] = {
 MORE_TRAINING: frozenset[Reason] = frozenset({"at chance", "still changing", "still learning"})
 """Reasons that a larger budget may remove."""
 UNDECIDED = "cannot be told yet"
+UNCONNECTED_SEEDS = " Some variants have no seed in common, so the means of all cannot be compared: run the same seeds."
 UNEQUAL_SEEDS = " Some variants lack seeds that others have; their means are estimated as if all had the same seeds."
 
 
@@ -137,7 +138,9 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     heading = f"Best {score.where}".strip()
     size = f"{score.name} {number(variants.means[first], score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
-    ahead = _baselines_ahead(variants, first) + (UNEQUAL_SEEDS if variants.seeds_differ else "")
+    ahead = _baselines_ahead(variants, first)
+    if variants.seeds_differ:
+        ahead += UNEQUAL_SEEDS if variants.means_compare else UNCONNECTED_SEEDS
     if not others:
         return f"{heading}: {UNDECIDED}, because {first} is the only trained variant with results ({size}).{ahead}"
     made = [(label, variants.compare(first, label)) for label in others]
