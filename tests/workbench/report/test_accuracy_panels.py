@@ -28,6 +28,8 @@ def row(scheme, seed, value, setting="main", metric="accuracy_ood"):
 
 def test_numbers_as_text():
     assert (number(0.876), number(-0.04), number(-0.001), number(float("nan"))) == ("0.88", "−0.04", "0.00", "–")
+    assert (number(2.14e-8, 6), number(2.14e-8, 3), number(-1e-17, 6)) == ("2.1e−08", "0.000", "0.000000")
+    assert signed_number(-2.14e-8, 6) == "−2.1e−08"
     assert (signed_number(0.1), signed_number(-0.1), signed_number(-0.001)) == ("+0.10", "−0.10", "+0.00")
 
 

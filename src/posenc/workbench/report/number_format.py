@@ -15,6 +15,12 @@ NO_BREAK = "\u00a0"
 """No-break space."""
 
 
+MOST_DECIMALS = 6
+"""Most decimals of a number; smaller ones are written with an exponent."""
+ROUNDING = 1e-12
+"""Smallest magnitude that is written with an exponent; smaller ones are rounding errors."""
+
+
 def number(value: float, digits: int = 2) -> str:
     """Format a number with a leading zero and a minus sign.
 
@@ -23,19 +29,22 @@ def number(value: float, digits: int = 2) -> str:
         digits: Decimals.
 
     Returns:
-        Text such as "0.87" or "−0.04"; an en dash where the value is not finite.
+        Text such as "0.87" or "−0.04", with the most decimals also "2.1e−08"; an en dash where the value is not finite.
     """
     if not math.isfinite(value):
         return "–"
     text = f"{value:.{digits}f}"
     if float(text) == 0:
-        text = text.removeprefix("-")
+        small = digits >= MOST_DECIMALS and abs(value) >= ROUNDING
+        text = f"{value:.1e}" if small else text.removeprefix("-")
     return text.replace("-", "−")
 
 
 def decimals(span: float) -> int:
-    """Number of decimals that show two significant digits of a span, at least 3 and at most 6."""
-    return 3 if not (math.isfinite(span) and span > 0) else max(3, min(6, 1 - math.floor(math.log10(span))))
+    """Number of decimals that show two significant digits of a span, at least 3 and at most ``MOST_DECIMALS``."""
+    if not (math.isfinite(span) and span > 0):
+        return 3
+    return max(3, min(MOST_DECIMALS, 1 - math.floor(math.log10(span))))
 
 
 def signed_number(value: float, digits: int = 2) -> str:
