@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.workbench.training.loop import Fit, TrainingConfig, make_optimizer
 from posenc.workbench.training.model_stack import Stack
 from posenc.workbench.training.precision import Arithmetic
-from posenc.workbench.training.state import kept_modes
 
 WARM_UP_STEPS = 3
 """Number of warm-up steps before a CUDA graph is recorded; libraries allocate their workspaces in them."""
@@ -128,9 +129,9 @@ class Stepper:
         Losses are computed in evaluation mode and in full precision.
         """
         batch = self._batch(index)
-        with kept_modes(*self.stack.models), torch.no_grad():
+        with ExitStack() as modes:
             for model in self.stack.models:
-                model.eval()
+                modes.enter_context(evaluation_mode(model))
             stacked = self.stack.losses(self._score, batch).tolist()
             alone = [
                 float((fit.score or self._score)(model, *(part[number] for part in batch)))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import torch
 from torch import Tensor, nn
 
+from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.workbench.training.checkpoint import CheckpointError
 from posenc.workbench.training.config import TrainingConfig
 from posenc.workbench.training.distributed import ProcessGroup, SyncPoint
@@ -55,24 +54,11 @@ def begin_training_mode(model: nn.Module) -> None:
         model.train()
 
 
-@contextmanager
-def kept_modes(*models: nn.Module) -> Iterator[None]:
-    """Afterwards set each module of these models to the mode, training or evaluation, that it had."""
-    modes = [(module, module.training) for model in models for module in model.modules()]
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
 def measure(fit: Fit, config: TrainingConfig, state: State, epoch: int, team: ProcessGroup = ALONE) -> None:
     """Evaluate the model and add the metrics to the curves. Of several processes the first evaluates."""
     metrics: dict[str, float] = {}
     if team.leads:
-        with kept_modes(fit.model), torch.no_grad():
-            if not config.evaluate_in_train_mode:
-                fit.model.eval()
+        with torch.no_grad() if config.evaluate_in_train_mode else evaluation_mode(fit.model):
             metrics = fit.evaluate()
     team.meet(SyncPoint.MEASURE)
     metrics = team.share(metrics)
