@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -148,6 +149,25 @@ def test_texts_for_a_missing_class_are_no_class_and_said(tmp_path: Path) -> None
     graph = read(path, "graphs", options)
     assert (graph.classes, graph.answers.tolist()) == (("none", "x"), [1, -1, -1, 0])
     assert "Read as no class: N/A, nan, in the column label of nodes.csv." in graph.left_out
+
+
+@pytest.mark.parametrize(
+    ("nodes", "notes"),
+    [
+        (",node_id,label\n0,2,x\n1,0,y\n2,1,z\n", ("Not read: the column without a name of nodes.csv.",)),
+        ("age,key,label\n1,2,x\n1,0,y\n3,1,z\n", ("The nodes are named by the column key of nodes.csv.",)),
+        ("name,id,label\na,2,x\nb,0,y\nc,1,z\n", ("Not read: the column name of nodes.csv, which has other .*",)),
+        (",label\n2,x\n0,y\n1,z\n", ("The nodes are named by the column without a name of nodes.csv.",)),
+    ],
+)
+def test_nodes_are_named_by_the_column_with_the_names_of_the_edges(nodes, notes, tmp_path: Path) -> None:
+    """An index that pandas wrote was taken for the names, and the labels went to other nodes."""
+    path, options = tables(tmp_path, "source,target\n0,1\n1,2\n", nodes)
+    graph = read(path, "graphs", options)
+    assert [graph.classes[answer] for answer in graph.answers] == ["x", "y", "z"]
+    assert set(zip(*graph.edges.tolist(), strict=True)) == {(1, 2), (2, 1), (2, 0), (0, 2)}, "nodes in their order"
+    assert len(graph.left_out) == len(notes)
+    assert all(re.fullmatch(note, said) for note, said in zip(notes, graph.left_out, strict=True))
 
 
 @pytest.mark.parametrize(

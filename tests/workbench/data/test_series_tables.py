@@ -12,6 +12,7 @@ from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.readers import inspect, read
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series import SeriesTable
+from posenc.workbench.files.user_files import UserFileError
 
 pytestmark = pytest.mark.bare
 
@@ -52,6 +53,30 @@ def test_a_long_table_is_divided_by_the_names_of_its_series(tmp_path: Path) -> N
     several = table(tmp_path, text, time="day", id="shop", target="sales,open")
     assert [each.name for each in several.series] == ["n / sales", "n / open", "s / sales", "s / open"]
     assert made.options == {"time": "day", "id": "shop", "target": "sales"}
+
+
+def test_a_repeating_name_divides_series_and_parts_of_the_time_are_not_forecast(tmp_path: Path) -> None:
+    """Readings of two sensors at other times were one series, and row numbers and hours were forecast."""
+    rows = [("a" if at % 2 else "b", f"2024-01-01T{at:02}:00", at + at % 2 * 100, at) for at in range(8)]
+    lines = "".join(
+        f"{at},{at + 1},{hour},{name},{time},{value}\n" for at, (name, time, value, hour) in enumerate(rows)
+    )
+    made = table(tmp_path, f",No,hour,sensor,time,level\n{lines}")
+    assert {each.name: each.values.tolist() for each in made.series} == {"b": [0, 2, 4, 6], "a": [101, 103, 105, 107]}
+    assert made.left_out == (
+        "Found by name: times in time; names of the series in sensor; values in level.",
+        "Not read: the columns without a name, No, hour.",
+    )
+    other = table(tmp_path, f",No,hour,kind,time,level\n{lines}")
+    assert len(other.series) == 1
+    assert "Not read: the columns without a name, No, hour, kind. If it tells series apart: --id kind" in other.left_out
+    stated = table(tmp_path, f",No,hour,sensor,time,level\n{lines}", target="hour")
+    assert stated.options["target"] == "hour"
+
+
+def test_months_as_numbers_are_refused_as_a_count(tmp_path: Path) -> None:
+    with pytest.raises(UserFileError, match="199002 months are more than 8,000 years"):
+        table(tmp_path, "time,y\n198912,1\n199001,2\n199002,4\n", unit="month")
 
 
 def test_numbers_count_a_unit_and_zones_are_compared_in_utc(tmp_path: Path) -> None:

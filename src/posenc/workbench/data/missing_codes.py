@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ def code_sentences(columns: Mapping[str, NDArray[np.float64]], noun: str = "read
 
     Yields:
         A sentence for each such number. It is the smallest or the largest value, one of ``CODES``, and farther from
-        the next value than the others lie from each other.
+        the next value than the others lie from each other, or negative, several times, where no other value is.
 
     Example:
         >>> import numpy as np
@@ -39,10 +39,44 @@ def code_sentences(columns: Mapping[str, NDArray[np.float64]], noun: str = "read
             if abs(float(extreme)) not in CODES or len(np.unique(others)) < LEAST_OTHERS:
                 continue
             low, high = float(others.min()), float(others.max())
-            if min(abs(low - extreme), abs(high - extreme)) <= high - low:
+            times = int((values == extreme).sum())
+            far = min(abs(low - extreme), abs(high - extreme)) > high - low
+            if not far and not (extreme < 0 <= low and times > 1):
                 continue
-            some = count_of(int((values == extreme).sum()), noun)
+            some = count_of(times, noun)
             yield (
                 f"{name} is {extreme:g} in {some}, and from {low:g} to {high:g} in all others. It is read as a "
                 "number: if it stands for a missing value, empty these cells."
             )
+
+
+def place_sentences(names: Sequence[str], coords: NDArray[np.float64]) -> Iterator[str]:
+    """Name coordinates that probably stand for a missing place: codes, and rows at zero apart from all others.
+
+    Args:
+        names: Names of the coordinates.
+        coords: Coordinates ``(N, P)``.
+
+    Yields:
+        A sentence for each such number or place.
+
+    Example:
+        >>> import numpy as np
+        >>> places = np.random.default_rng(0).uniform(4, 6, (50, 2))
+        >>> places[0] = 0
+        >>> next(place_sentences(("lon", "lat"), places)).partition(":")[0]
+        '1 row is at lon 0, lat 0, and all others are away from it'
+    """
+    yield from code_sentences(dict(zip(names, coords.T, strict=True)), "rows")
+    at_zero = (coords == 0).all(1)
+    others = coords[~at_zero]
+    if not at_zero.any() or len(np.unique(others, axis=0)) < LEAST_OTHERS:
+        return
+    low, high = others.min(0), others.max(0)
+    if ((low > 0) | (high < 0)).any():
+        count = int(at_zero.sum())
+        are = "is" if count == 1 else "are"
+        yield (
+            f"{count_of(count, 'rows')} {are} at {', '.join(f'{name} 0' for name in names)}, and all others are away "
+            "from it: if the place is not known, empty these cells."
+        )

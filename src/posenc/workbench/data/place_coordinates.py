@@ -8,6 +8,7 @@ further  a coordinate behind longitude and latitude, such as a depth: an axis of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -53,6 +54,21 @@ def names_coordinates(names: list[str]) -> bool:
     """True if a table has columns with names of coordinates, and others than these and times."""
     found = _by_name(tuple(names))
     return bool(found) and any(name not in found and name.lower() not in TIME_NAMES for name in names)
+
+
+def other_coordinates(names: Sequence[str], used: Sequence[str]) -> tuple[str, ...]:
+    """Further columns of a table that state the place again, as x and y beside longitude and latitude.
+
+    Args:
+        names: Names of all columns.
+        used: Names of the coordinates, and of other columns with a use.
+
+    Returns:
+        Their names, of which none is used.
+    """
+    lower = {name.strip().lower(): name for name in reversed(names) if name not in used}
+    pairs = [(a, b) for a in LONGITUDES for b in LATITUDES] + [(some[0], some[1]) for some in OTHERS]
+    return tuple(dict.fromkeys(lower[name] for pair in pairs if lower.keys() >= set(pair) for name in pair))
 
 
 def listed(text: str, names: tuple[str, ...]) -> list[str]:

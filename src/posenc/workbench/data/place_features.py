@@ -1,6 +1,7 @@
 """Columns of a table beside its coordinates, as features: numbers, dates as seconds, and categories.
 
-Constant columns, and columns of texts that are nearly all different, are left out with a sentence.
+Constant columns, columns of texts that are nearly all different, and, unless they are named, columns that number the
+rows and further coordinates of the place are left out with a sentence.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import code_sentences
-from posenc.workbench.data.place_coordinates import listed
+from posenc.workbench.data.place_coordinates import listed, other_coordinates
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.series_times import MISSING, is_number, read_times
-from posenc.workbench.data.table_cells import Cells, numbers_of
+from posenc.workbench.data.series_times import COMPACT_DATE, MISSING, is_number, read_times
+from posenc.workbench.data.table_cells import Cells, is_row_number, numbers_of
 from posenc.workbench.files.user_files import UserFileError
 
 MOST_CATEGORIES = 30
@@ -57,6 +58,7 @@ class _Made(NamedTuple):
     codes: NDArray[np.int64] | None = None
     categories: tuple[str, ...] = ()
     reason: str = ""
+    dates: bool = False
 
 
 def read_features(cells: Cells, options: ReadingOptions, used: Sequence[str], rows: NDArray[np.int64]) -> Features:
@@ -85,14 +87,20 @@ def read_features(cells: Cells, options: ReadingOptions, used: Sequence[str], ro
         )
     numeric, codes, notes = dict[str, NDArray[np.float64]](), dict[str, NDArray[np.int64]](), list[str]()
     categories = list[tuple[str, tuple[str, ...]]]()
+    again = () if named else other_coordinates(cells.names, used)
     for name in names:
         made = _column(cells, name, rows)
+        if not named and is_row_number(name, cells.column(name)):
+            made = _Made(reason="it numbers the rows")
+        elif name in again:
+            made = _Made(reason="it is a coordinate of the place too")
         if made.reason and named:
             raise UserFileError(f"{cells.path}: --features {name} cannot be a feature: {made.reason}. Leave it out.")
         if made.reason:
-            notes.append(f"Left out: the column {name}, because {made.reason}.")
+            notes.append(f"Left out: the column {name or 'without a name'}, because {made.reason}.")
         elif made.numbers is not None:
             numeric[name] = made.numbers
+            notes += [f"The column {name} is read as dates."] if made.dates else []
         elif made.codes is not None:
             codes[name] = made.codes
             categories.append((name, made.categories))
@@ -119,13 +127,14 @@ def _column(cells: Cells, name: str, rows: NDArray[np.int64]) -> _Made:
     different = Counter(held)
     if len(different) < 2:
         return _Made(reason=f"it has the value {held[0]} alone" if held else "it has no value")
-    if all(is_number(text) for text in different):
+    dates = all(map(COMPACT_DATE.fullmatch, different))
+    if not dates and all(is_number(text) for text in different):
         return _Made(numbers=numbers_of(cells, name, "features")[rows])
     try:
         seconds, _ = read_times(texts, str, None)
     except UserFileError:
         return _category_column(texts, different)
-    return _Made(numbers=seconds)
+    return _Made(numbers=seconds, dates=dates)
 
 
 def _category_column(texts: Sequence[str], different: Counter[str]) -> _Made:

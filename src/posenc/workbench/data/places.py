@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
-from posenc.workbench.data.missing_codes import code_sentences
+from posenc.workbench.data.missing_codes import code_sentences, place_sentences
 from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates, listed
 from posenc.workbench.data.place_features import Features, read_features
 from posenc.workbench.data.reading_options import ReadingOptions
@@ -23,6 +23,7 @@ from posenc.workbench.data.table_cells import (
     Cells,
     TableNoun,
     has_numbers,
+    is_row_number,
     numbers_of,
     refuse_repeated_names,
 )
@@ -154,11 +155,11 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         features = features._replace(numeric=numbers, numeric_names=(*found.further_names, *features.numeric_names))
     groups = np.zeros(0, np.int64)
     if "groups" in special:
-        named = np.array(cells.column(special["groups"]))[rows]
+        named = np.array([cell.strip() for cell in cells.column(special["groups"])])[rows]
         groups = np.unique(named, return_inverse=True)[1].astype(np.int64)
     coords = found.values[rows]
     _refuse_one_place(cells, found, coords, times)
-    notes += [*more, *features.notes, *shared_places(coords)]
+    notes += [*more, *features.notes, *shared_places(coords), *place_sentences(found.names, coords)]
     stated = _stated(found, target, features, options) | special
     return PlaceTable(
         cells.form, found.geometry, found.names, coords, features.numeric, features.numeric_names, features.codes,
@@ -231,7 +232,7 @@ def is_possible_target(column: Sequence[str], name: str) -> bool:
     held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
     values = np.array([number(cell) if is_number(cell) else math.nan for cell in held])
     counts_rows = bool(np.isfinite(values).all() and (np.diff(values) == 1).all()) and values[0] in (0, 1)
-    return len(set(held)) > 1 and not counts_rows
+    return len(set(held)) > 1 and not counts_rows and not is_row_number(name, column)
 
 
 def _targets(

@@ -7,6 +7,7 @@ steps stay as they are, and a missing value stays missing.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,6 +27,7 @@ from posenc.workbench.data.table_cells import (
     Cells,
     TableNoun,
     has_numbers,
+    is_row_number,
     numbers_of,
     refuse_missing_header,
     refuse_repeated_names,
@@ -36,6 +38,29 @@ from posenc.workbench.files.user_files import UserFileError, number
 ID_NAMES = ("unique_id", "series_id", "item_id", "series", "id", "site", "station")
 TARGET_NAMES = ("target", "y", "value", "ot")
 """Names by which columns are found, in lower case, the first one first."""
+GROUP_NAMES = (
+    "sensor",
+    "sensor_id",
+    "device",
+    "device_id",
+    "meter",
+    "meter_id",
+    "store",
+    "store_id",
+    "shop",
+    "location",
+    "location_id",
+    "station_id",
+    "site_id",
+    "city",
+    "region",
+    "country",
+    "symbol",
+    "ticker",
+)
+"""Further names of a column with the names of the series, where names repeat."""
+CALENDAR_NAMES = ("year", "quarter", "month", "week", "day", "weekday", "dayofweek", "hour", "minute", "second")
+"""Names of columns that follow from the time, and are no values to forecast unless they are stated."""
 NOUN = TableNoun(
     "a table of series",
     "reading",
@@ -128,7 +153,7 @@ def series_of(cells: Cells, options: ReadingOptions) -> SeriesTable:
     """
     columns = find_columns(cells, options)
     times, notes = read_times(cells.column(columns.time), cells.at, options.unit)
-    notes = [*_found(columns, options), *cells.notes, *notes]
+    notes = [*_found(columns, options, cells), *cells.notes, *notes]
     named = cells.column(columns.series) if columns.series else ()
     rows_of: dict[str, list[int]] = {}
     for row in np.flatnonzero(np.isfinite(times)).tolist():
@@ -183,9 +208,10 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         raise UserFileError(
             f"{path} has no column named {', '.join(TIME_NAMES)}. Name the one with the times: --time {names[0]}"
         )
-    series = by_name([name for name in ID_NAMES if lower.get(name) != time]) if options.id is None else ""
+    repeating = [name for name in GROUP_NAMES if name in lower and _repeats(cells.column(lower[name]))]
+    series = by_name([name for name in (*ID_NAMES, *repeating) if lower.get(name) != time])
     series = series if options.id is None else cells.stated("id", options.id)
-    number = series if options.id is None and series and _is_row_number(cells.column(series)) else ""
+    number = series if options.id is None and series and _counts_rows(cells.column(series)) else ""
     series = "" if number else series
     others = [name for name in names if name not in (time, series, number)]
     if options.target is not None:
@@ -202,17 +228,28 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         if mostly:
             numbers_of(cells, mostly, "target")  # raises for the first cell that is no number
         raise UserFileError(f"{path} has no column of numbers beside {time}. Name the values: --target NAME")
-    not_read = tuple(name for name in names if name not in (time, series, *targets))
+    used = {time, *targets, *([series] if series else [])}
+    not_read = tuple(name for name in names if name not in used)
     return Columns(time, series, tuple(dict.fromkeys(targets)), not_read)
 
 
 def _values(names: Sequence[str], cells: Cells) -> list[str]:
-    """Columns of numbers; longitude and latitude only if there are no others."""
-    numeric = [name for name in names if has_numbers(cells.column(name))]
-    return [name for name in numeric if name.strip().lower() not in (*LONGITUDES, *LATITUDES)] or numeric
+    """Columns of numbers but row numbers; coordinates and parts of the time only if there are no others."""
+    numeric = [
+        name for name in names
+        if has_numbers(cells.column(name)) and not is_row_number(name, cells.column(name))
+    ]  # fmt: skip
+    apart = (*LONGITUDES, *LATITUDES, *CALENDAR_NAMES)
+    return [name for name in numeric if name.strip().lower() not in apart] or numeric
 
 
-def _is_row_number(column: Sequence[str]) -> bool:
+def _repeats(column: Sequence[str]) -> bool:
+    """True if each name of a column has enough rows for a series, and there are several names."""
+    counts = Counter(cell.strip() for cell in column)
+    return len(counts) > 1 and min(counts.values()) >= LEAST_READINGS
+
+
+def _counts_rows(column: Sequence[str]) -> bool:
     """True for a column that counts the rows, so that it names no series."""
     if len(column) < 2 or not all(map(is_number, column)):
         return False
@@ -269,14 +306,17 @@ def series_record(table: SeriesTable, path: Path) -> DatasetRecord:
     )
 
 
-def _found(columns: Columns, options: ReadingOptions) -> list[str]:
-    """Sentence on the columns that were found by name."""
+def _found(columns: Columns, options: ReadingOptions, cells: Cells) -> list[str]:
+    """Sentences on the columns that were found by name, and on those that are not read."""
     found = [f"times in {columns.time}"] if options.time is None else []
     found += [f"names of the series in {columns.series}"] if options.id is None and columns.series else []
     found += [f"values in {', '.join(columns.targets)}"] if options.target is None else []
     sentence = [f"Found by name: {'; '.join(found)}."] if found else []
     some = "s" * (len(columns.other) > 1)
-    return sentence + ([f"Not read: the column{some} {', '.join(columns.other)}."] if columns.other else [])
+    unread = ", ".join(name or "without a name" for name in columns.other)
+    apart = [name for name in columns.other if not has_numbers(cells.column(name)) and _repeats(cells.column(name))]
+    hint = f" If it tells series apart: --id {apart[0]}" if apart and not columns.series else ""
+    return sentence + ([f"Not read: the column{some} {unread}.{hint}"] if columns.other else [])
 
 
 def _sorted_rows(

@@ -20,7 +20,7 @@ MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat"})
 COMPACT_DATE = re.compile(r"(?:1[6-9]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 """A date of eight digits, as 20240301. A column of such times alone is dates, for numbers need a unit."""
 LATEST = 8_000 * LENGTHS["year"]
-"""Most seconds that times in seconds to days count; more are milliseconds or dates that were taken for numbers."""
+"""Most seconds that times in seconds to months count; more are milliseconds or dates that were taken for numbers."""
 
 
 def read_times(
@@ -112,7 +112,7 @@ def _counted(cells: Sequence[tuple[int, str]], at: Callable[[int], str], unit: T
         if not np.isfinite(counts[-1]):
             raise UserFileError(f"{at(row)}: the time {cell} is infinite. Leave the line out.")
     seconds = np.array(counts) * LENGTHS[unit]
-    if unit in ("second", "minute", "hour", "day") and np.abs(seconds).max() > LATEST:
+    if unit != "year" and np.abs(seconds).max() > LATEST:
         row, cell = cells[int(np.abs(seconds).argmax())]
         raise UserFileError(
             f"{at(row)}: {cell} {unit}s are more than 8,000 years. State the unit that the times count, or change "

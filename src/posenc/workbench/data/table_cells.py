@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,11 +37,15 @@ START_BYTES = 1 << 14
 """Bytes of a CSV that its header may have."""
 TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
 """Names of columns of times, in lower case, the first one first."""
+INDEX_NAMES = ("unnamed:", "__index_level_")
+"""Beginnings of the names that pandas and Arrow give to an index without a name."""
 TSV = ".tsv"
 DECIMAL = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 """A number with or without a decimal comma."""
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 """A number whose commas may divide thousands."""
+POINTED = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d+)?")
+"""A number whose points divide thousands, where commas are decimal."""
 
 
 class Cells(NamedTuple):
@@ -55,6 +60,7 @@ class Cells(NamedTuple):
         noun: What the number of a row counts: "line" or "row".
         of: Number of rows of the file, of which these were drawn at random; 0 if they are all of them.
         decimal_commas: Names of the columns whose decimal commas became points.
+        pointed: Names of the columns whose points divide thousands.
     """
 
     path: Path
@@ -65,12 +71,13 @@ class Cells(NamedTuple):
     noun: str = "line"
     of: int = 0
     decimal_commas: tuple[str, ...] = ()
+    pointed: tuple[str, ...] = ()
 
     @property
     def notes(self) -> list[str]:
         """Sentences on how cells were read."""
-        named = ", ".join(self.decimal_commas)
-        return [f"Decimal commas are read as points: {named}."] if named else []
+        said = {"Decimal commas are read as points": self.decimal_commas, "Points divide thousands": self.pointed}
+        return [f"{sentence}: {', '.join(names)}." for sentence, names in said.items() if names]
 
     def column(self, name: str) -> Sequence[str]:
         """Cells of the column of a name."""
@@ -204,24 +211,41 @@ def _drawn_csv_cells(path: Path, form: str, noun: TableNoun, most: int) -> Cells
 def _with_points(cells: Cells, delimiter: str) -> Cells:
     """Cells with a point in place of the decimal comma, in columns of numbers that another sign than a comma divides.
 
-    A column whose commas all stand before three digits stays, because they may divide thousands.
+    A column whose commas all stand before three digits stays, because they may divide thousands. Beside a column with
+    decimal commas, points before three digits divide thousands.
     """
-    commas = {
-        name: column for name, column in zip(cells.names, cells.columns, strict=True)
-        if delimiter != "," and _has_decimal_commas(column)
-    }  # fmt: skip
+    named = dict(zip(cells.names, cells.columns, strict=True)) if delimiter != "," else {}
+    commas = {name for name, column in named.items() if _has_decimal_commas(column)}
+    if not commas:
+        return cells
+    pointed = tuple(name for name, column in named.items() if _has_pointed_thousands(column, name in commas))
     columns = tuple(
-        [cell.replace(",", ".") for cell in column] if name in commas else column
+        [_with_point(cell) for cell in column] if name in commas or name in pointed else column
         for name, column in zip(cells.names, cells.columns, strict=True)
     )
-    return cells._replace(columns=columns, decimal_commas=tuple(commas)) if commas else cells
+    kept = tuple(name for name in named if name in commas)
+    return cells._replace(columns=columns, decimal_commas=kept, pointed=pointed)
+
+
+def _with_point(cell: str) -> str:
+    written = cell.strip()
+    return (written.replace(".", "") if POINTED.fullmatch(written) else written).replace(",", ".")
 
 
 def _has_decimal_commas(column: Sequence[str]) -> bool:
     held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
     commas = [cell for cell in held if "," in cell]
     thousands = all(THOUSANDS.fullmatch(cell) for cell in commas)
-    return bool(commas) and not thousands and all(DECIMAL.fullmatch(cell) for cell in held)
+    numbers = all(DECIMAL.fullmatch(cell) or POINTED.fullmatch(cell) for cell in held)
+    return bool(commas) and not thousands and numbers
+
+
+def _has_pointed_thousands(column: Sequence[str], with_commas: bool) -> bool:
+    """True for numbers of which some have points before three digits, and the others neither point nor comma."""
+    held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
+    points = [cell for cell in held if "." in cell]
+    whole = with_commas or all(cell.lstrip("+-").isdecimal() for cell in held if "." not in cell)
+    return bool(points) and whole and all(POINTED.fullmatch(cell) for cell in points)
 
 
 def drawn_numbers(count: int, most: int) -> list[int]:
@@ -333,8 +357,27 @@ def has_digit_first(name: str) -> bool:
 
 def has_numbers(cells: Sequence[str]) -> bool:
     """True if the first cells with a value are numbers."""
-    held = [cell for cell in cells[:1000] if cell.strip().lower() not in MISSING]
-    return bool(held) and all(is_number(cell.strip()) for cell in held[:100])
+    held = list(islice((cell.strip() for cell in cells if cell.strip().lower() not in MISSING), 100))
+    return bool(held) and all(map(is_number, held))
+
+
+def is_row_number(name: str, cells: Sequence[str]) -> bool:
+    """True for a column that numbers the rows: it counts from 0 or 1, or is an index without a name.
+
+    Args:
+        name: Name of the column. An index as pandas writes it has no name, and may have gaps.
+        cells: Its cells.
+
+    Returns:
+        True for whole numbers, none of them twice.
+    """
+    held = [cell.strip() for cell in cells]
+    if len(held) < 2 or not all(map(str.isdecimal, held)):
+        return False
+    numbers = list(map(int, held))
+    if name.strip().lower().startswith(INDEX_NAMES) or not name.strip():
+        return len(set(numbers)) == len(numbers)
+    return numbers[0] in (0, 1) and all(after - before == 1 for before, after in pairwise(numbers))
 
 
 def numbers_of(cells: Cells, name: str, flag: str) -> NDArray[np.float64]:

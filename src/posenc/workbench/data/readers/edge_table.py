@@ -32,6 +32,8 @@ PAIRS = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names of the two columns of nodes."""
 LABEL_NAMES = ("label", "class", "target", "y")
 """Names of the column of classes, the first one first."""
+NODE_NAMES = ("node", "node_id", "nodeid", "id", "name")
+"""Names of the column of node names. A column named node is it; of others the one with most names of the edges."""
 FEW_NODES = 10
 """Nodes with a class up to which each may have a class of its own."""
 MEMORY_FACTOR = 40
@@ -81,8 +83,9 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
 
     Args:
         path: The table of edges.
-        options: "labels", the table of nodes: a column of names, first or named node; a column of classes, named label,
-            class, target or y; further columns of numbers are attributes.
+        options: "labels", the table of nodes: a column of names, named node, node_id, id or name, or the one with most
+            names of nodes with an edge; a column of classes, named label, class, target or y; further columns of
+            numbers are attributes.
 
     Returns:
         The graph. Nodes without a class are read, and have no answer.
@@ -96,14 +99,15 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
     if pair is None:
         raise UserFileError(f"{path} names the columns {', '.join(names)}. Name those of the nodes source and target.")
     ends = [tuple(row[names.index(column)].strip() for column in pair) for _, row in rows]
-    listed, classes, attributes, notes = _nodes(labels)
+    with_edges = {name for end in ends for name in end}
+    listed, classes, attributes, notes = _nodes(labels, with_edges)
     if unread := [name for name in names if name not in pair]:
         notes.append(f"Not read, because edges are equal here: {', '.join(unread)}.")
     nodes = dict.fromkeys((*listed, *(name for end in ends for name in end)))
     if "" in nodes:
         line = next(line for (line, _), end in zip(rows, ends, strict=True) if "" in end)
         raise UserFileError(f"{path}, line {line} names one node. An edge has two: write both, or remove the line.")
-    if {name for end in ends for name in end}.isdisjoint(listed):
+    if with_edges.isdisjoint(listed):
         raise UserFileError(f"no node of {labels} has an edge in {path}. Write the same names in both tables.")
     place = {name: at for at, name in enumerate(nodes)}
     edges, of_edges = undirected(np.array([[place[name] for name in end] for end in ends], np.int64).T, len(nodes))
@@ -165,15 +169,15 @@ def _table(path: Path, wanted: str) -> tuple[tuple[str, ...], Rows]:
     return names, rows
 
 
-def _nodes(path: Path) -> tuple[list[str], list[str], NDArray[np.float32], list[str]]:
-    """Names, classes and attributes of the nodes of a table, and a sentence on columns that are not read."""
+def _nodes(path: Path, with_edges: set[str]) -> tuple[list[str], list[str], NDArray[np.float32], list[str]]:
+    """Names, classes and attributes of the nodes of a table, and sentences on how its columns are read."""
     names, rows = _table(path, "a table of nodes")
     lower = {name.lower(): name for name in reversed(names)}
     label = next((lower[each] for each in LABEL_NAMES if each in lower), None)
     if label is None:
         raise UserFileError(f"{path} names the columns {', '.join(names)}. Name the one with the classes label.")
-    named = lower.get("node", names[0])
     at = {name: names.index(name) for name in names}
+    named = lower[NODE_NAMES[0]] if NODE_NAMES[0] in lower else _node_column(names, rows, label, with_edges)
     lines: dict[str, int] = {}
     for line, row in rows:
         name = row[at[named]].strip()
@@ -183,17 +187,32 @@ def _nodes(path: Path) -> tuple[list[str], list[str], NDArray[np.float32], list[
         lines[name] = line
     columns, unread = list[NDArray[np.float32]](), list[str]()
     for column in names:
-        if column not in (named, label):
+        if column not in (named, label, ""):
             values = _numbers([row[at[column]] for _, row in rows])
             columns += [] if values is None else [values]
             unread += [column] if values is None else []
     some, what = ("s", "are no numbers") if len(unread) > 1 else ("", "has other cells than numbers")
     notes = [f"Not read: the column{some} {', '.join(unread)} of {path.name}, which {what}."] if unread else []
+    if named.lower() not in NODE_NAMES:
+        notes.append(f"The nodes are named by the column {named or 'without a name'} of {path.name}.")
+    if "" in names and named:
+        notes.append(f"Not read: the column without a name of {path.name}.")
     attributes = np.stack(columns, 1) if columns else np.zeros((len(rows), 0), np.float32)
     written = [row[at[label]].strip() for _, row in rows]
     if absent := sorted({each for each in written if each and each.lower() in NO_CLASS}):
         notes.append(f"Read as no class: {', '.join(absent)}, in the column {label} of {path.name}.")
     return list(lines), ["" if each.lower() in NO_CLASS else each for each in written], attributes, notes
+
+
+def _node_column(names: Sequence[str], rows: Rows, label: str, with_edges: set[str]) -> str:
+    """The column with most names of nodes with an edge; of equal ones one of a known name, then one with a name."""
+    others = [name for name in names if name != label]
+
+    def rank(name: str) -> tuple[int, bool, bool]:
+        at = names.index(name)
+        return len(with_edges & {row[at].strip() for _, row in rows}), name.lower() in NODE_NAMES, bool(name)
+
+    return max(others, key=rank)
 
 
 def _numbers(cells: Sequence[str]) -> NDArray[np.float32] | None:
