@@ -25,7 +25,7 @@ from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.tasks import graphs as task
 from posenc.workbench.tasks.class_split import Parts
 
-GRAPHS_VERSION = 1
+GRAPHS_VERSION = 2
 """Version of the reading of graphs: part of the identity of their runs."""
 MANY_EDGES = 200_000
 """Edges from which the computation of a view takes so long that it is printed."""

@@ -24,7 +24,7 @@ from posenc.workbench.files.user_files import require_file
 from posenc.workbench.tasks import places as task
 from posenc.workbench.tasks.class_split import Parts
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 """Version of the reading of tables: part of the identity of their runs."""
 WORDS = ("form", "geometry", "names", "numeric_names", "categories", "classes", "options", "left_out")
 """Fields of a table that are text."""

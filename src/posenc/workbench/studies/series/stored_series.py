@@ -21,7 +21,7 @@ from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.files.user_files import require_file
 from posenc.workbench.tasks import series as task
 
-TABLE_VERSION = 1
+TABLE_VERSION = 2
 """Version of the reading of tables: part of the identity of their runs."""
 
 

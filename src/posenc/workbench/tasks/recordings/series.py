@@ -14,6 +14,8 @@ CHUNK_VALUES = 2**24
 """Number of values of a recording that are processed at a time, so that a memory-mapped one need not fit in memory."""
 CONSTANT_TOLERANCE = 1e-12
 """A channel counts as constant where its range is at most this part of its largest absolute value."""
+SUBJECT = re.compile(r"sub-[0-9a-z]+|(?:sub|subj|subject|participant|patient|s|p)[-_ ]?\d+(?![0-9a-z])", re.IGNORECASE)
+"""Subject at the start of the name of a recording."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,8 +151,8 @@ class Recordings:
 
 
 def subject_from_name(name: str) -> str:
-    """Subject of a recording: ``sub-LABEL`` where its name begins so (BIDS), otherwise the whole name."""
-    match = re.match(r"sub-[0-9A-Za-z]+", name)
+    """Subject of a recording: ``sub-LABEL`` (BIDS) or ``subject01`` at the start of its name, else the whole name."""
+    match = SUBJECT.match(name)
     return match[0] if match else name
 
 

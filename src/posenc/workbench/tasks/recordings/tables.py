@@ -1,17 +1,18 @@
 """Recordings as a folder of tables: one ``.csv`` or ``.parquet`` per recording; rows are times, columns channels.
 
-A first line of a ``.csv`` that is not all numbers names the channels. The separator is a comma, a semicolon or a tab.
-An empty cell is a missing number. A column that counts the times is refused: the first one if it rises at every time,
-one that rises by the same amount at every time, and one that is called so, such as ``time (s)``. Recordings are named
-after their files, which may differ in length; ``sub-LABEL`` at the beginning of a name is the subject. An optional file
-``channels.csv`` describes the channels, with columns ``channel, module, x, y, z``, of which only the first is required.
-It names the columns, in its order, of tables without names.
+A first line of a ``.csv`` that is not all numbers names the channels, and so do the numbers from 0 or 1 that pandas
+writes for columns without names. The separator is a comma, a semicolon or a tab. An empty cell is a missing number. A
+column that counts the times is refused: the first one if it rises at every time, one that rises by the same amount at
+every time, and one that is called so, such as ``time (s)``. Recordings are named after their files, which may differ in
+length; ``sub-LABEL`` or ``subject01`` at the beginning of a name is the subject. An optional file ``channels.csv``
+describes the channels, with columns ``channel, module, x, y, z``, of which only the first is required. It names the
+columns, in its order, of tables without names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import numpy as np
 from posenc.workbench.files.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
-from posenc.workbench.tasks.recordings.series import Recordings
+from posenc.workbench.tasks.recordings.series import SUBJECT, Recordings
 
 CHANNELS_FILE = "channels.csv"
 AXES = ("x", "y", "z")
@@ -33,6 +34,10 @@ NO_NUMBER = re.compile(r"_|[^\x00-\x7f]")
 TIMES = frozenset(("time", "times", "t", "timestamp", "timestamps", "seconds", "sec", "ms", "frame", "sample", "index"))
 """First words of names of columns that count the times, in lower case."""
 WORD = re.compile(r"[^a-z]+")
+UNREAD = (".tsv", ".txt", ".mat", ".xlsx", ".edf", ".set", ".fif")
+"""Endings of files that may hold recordings and are not read; they are named."""
+FEWEST_NUMBERED = 4
+"""Fewest columns whose numbers from 0 or 1 in the first line are names."""
 SHORTEST_CLOCK = 10
 """A column of more numbers than this that rises at every time counts the times."""
 Table = tuple[tuple[str, ...], np.ndarray]
@@ -49,7 +54,9 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
     Raises:
         ValueError: There is no table, the columns differ, a cell is not a number, or the memory is too small.
     """
-    files = sorted(path for path in place.iterdir() if path.suffix in READERS and path.name != CHANNELS_FILE)
+    files = sorted(
+        path for path in place.iterdir() if path.suffix.lower() in READERS and path.name.lower() != CHANNELS_FILE
+    )
     if not files:
         raise ValueError(
             f"{place} has no .csv or .parquet. A folder of recordings has one table per recording: rows are times, "
@@ -57,10 +64,11 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
         )
     stems = [path.stem for path in files]
     if twice := [stem for stem in stems if stems.count(stem) > 1]:
-        raise ValueError(f"{place} has {twice[0]!r} as .csv and as .parquet. Keep one of the two.")
+        endings = " and as ".join(path.suffix for path in files if path.stem == twice[0])
+        raise ValueError(f"{place} has {twice[0]!r} as {endings}. Keep one of the two.")
     first, series, reordered = (), [], list[str]()
     for path in files:
-        names, numbers = READERS[path.suffix](path)
+        names, numbers = READERS[path.suffix.lower()](path)
         _check_clock(path, names, numbers)
         if not series:
             first = names
@@ -73,17 +81,31 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
         numbers, moved = _in_order(path, names, numbers, files[0], first)
         reordered += [path.name] if moved else []
         series.append(numbers if folder is None else _store_on_disk(numbers, folder))
-    channels, coordinates, modules = (
-        _read_channels(place / CHANNELS_FILE, first) if (place / CHANNELS_FILE).is_file() else (first, None, None)
-    )
-    remark = f"Aligned by name: the channels of {_listed(reordered)}, whose order differs from that of {files[0].name}."
-    remarks = (remark,) if reordered else ()
+    described = next((path for path in sorted(place.iterdir()) if path.name.lower() == CHANNELS_FILE), None)
+    channels, coordinates, modules = (first, None, None) if described is None else _read_channels(described, first)
+    remarks = _remarks(place, files, reordered, first)
     return Recordings(tuple(series), tuple(stems), channels, coordinates, modules, remarks=remarks)
+
+
+def _remarks(place: Path, files: Sequence[Path], reordered: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """Sentences on names that are numbers, on channels in another order, on files not read and without a subject."""
+    said = list[str]()
+    if _are_counted(names):
+        said.append(f"The numbers {names[0]} to {names[-1]} of the first line are read as names of the channels.")
+    if reordered:
+        order = f"whose order differs from that of {files[0].name}"
+        said.append(f"Aligned by name: the channels of {_listed(reordered)}, {order}.")
+    if unread := sorted(path.name for path in place.iterdir() if path.suffix.lower() in UNREAD):
+        said.append(f"Not read: {_listed(unread)}. A recording of a folder is a .csv or a .parquet.")
+    if len(files) > 1 and not any(SUBJECT.match(path.stem) for path in files):
+        said.append("Each file counts as a subject. If one has several, begin their names with sub-LABEL_")
+    return tuple(said)
 
 
 def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> None:
     """Raise ValueError where a column counts the times instead of recording something."""
-    for place, column in enumerate(numbers):
+    for place, values in enumerate(numbers):
+        column = values[~np.isnan(values)]
         named = bool(names) and WORD.split(names[place].strip().lower())[0] in TIMES
         steps = np.diff(column)
         rises = len(column) > SHORTEST_CLOCK and bool((steps >= 0 if named else steps > 0).all() and steps.any())
@@ -123,7 +145,7 @@ def _in_order(
     return numbers[[names.index(name) for name in others]], True
 
 
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     """The first three names, and the number of the others."""
     shown = ", ".join(map(repr, names[:3]))
     return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
@@ -137,7 +159,7 @@ def _store_on_disk(numbers: np.ndarray, folder: Path) -> np.ndarray:
 
 def _read_csv(path: Path) -> Table:
     rows = _csv_rows(path)
-    names = () if _all_numbers(rows[0]) else tuple(cell.strip() for cell in rows[0])
+    names = tuple(cell.strip() for cell in rows[0]) if _are_names(rows[0]) else ()
     if names and len(rows) == 1:
         raise ValueError(f"{path.name} has a line of names and no times. Each further line is one time.")
     require_reading(8 * (len(rows) - bool(names)) * len(rows[0]), path, SMALLER)  # lines may be empty cells
@@ -168,8 +190,16 @@ def _csv_rows(path: Path) -> list[list[str]]:
     return rows
 
 
-def _all_numbers(cells: list[str]) -> bool:
-    return all(_is_number(cell) for cell in cells)
+def _are_names(cells: list[str]) -> bool:
+    """True if a cell of the first line is no number, or if its cells count from 0 or 1, as columns without names do."""
+    counted = [cell.strip() for cell in (cells[1:] if not cells[0].strip() else cells)]
+    return _are_counted(counted) or not all(_is_number(cell) for cell in cells)
+
+
+def _are_counted(cells: Sequence[str]) -> bool:
+    """True for the numbers from 0 or 1 that stand for names of columns."""
+    counts = ([str(number + first) for number in range(len(cells))] for first in (0, 1))
+    return len(cells) >= FEWEST_NUMBERED and list(cells) in counts
 
 
 def _is_number(cell: str) -> bool:
