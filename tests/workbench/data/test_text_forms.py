@@ -13,6 +13,9 @@ import numpy as np
 import pytest
 
 from posenc import cli
+from posenc.workbench.data.readers import read_documents
+from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.files.user_files import UserFileError
 
 pytestmark = pytest.mark.bare
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "and", "a", "dog", "ran", "far", "away", "from", "home"]
@@ -37,7 +40,7 @@ def ids(count: int, seed: int = 0) -> np.ndarray:
 def put(files: dict[str, str | bytes | np.ndarray]) -> None:
     for name, content in files.items():
         path = Path(name)
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         if isinstance(content, np.ndarray):
             np.save(path, content)
         else:
@@ -167,6 +170,23 @@ REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
         "a.txt --tokenizer t.json",
         "t.json cannot encode this text (WordLevel error: Missing [UNK] token",
     ),
+    "ids of conversations": (
+        lambda: put({"a.jsonl": '{"id": "7", "messages": [{"role": "user", "content": "where is it"}]}\n' * 9}),
+        "a.jsonl",
+        "has text in the field 'id' alone. The text is inside of 'messages'",
+    ),
+    "addresses": (lambda: put({"a.jsonl": '{"url": "a.b/c"}\n' * 9}), "a.jsonl", "or read this field: --field url"),
+    "ids of four bytes": (
+        lambda: put({"a.bin": ids(900).astype("<u4").tobytes()}), "a.bin --dtype uint16", "Add --dtype uint32"
+    ),
+    "UTF-16 without its mark": (
+        lambda: put({"a.txt": words(99).encode("utf-16-le")}), "a.txt", "Save it as UTF-8"
+    ),
+    "val beside parts": (
+        lambda: put({"f/train/a.txt": words(99), "f/test/a.txt": words(99), "b.txt": "ab"}),
+        "f --val b.txt",
+        "f has a folder test already. Leave --val out.",
+    ),
     "val without a text": (lambda: None, "--val b.txt", "--val b.txt is for your own data; name them"),
 }  # fmt: skip
 
@@ -194,3 +214,36 @@ def test_a_val_file_beside_a_train_file_is_named(tmp_path: Path, monkeypatch, ca
     _, named = printed(capsys, "data", "look", "g/train.txt", "--val", "g/val.txt")
     assert "stands beside" not in named
     assert "; train " in named
+
+
+def test_folders_and_names_of_parts_divide_texts(tmp_path: Path, monkeypatch) -> None:
+    """They were one heap, divided by the seed: the texts for testing stood in the training data."""
+    monkeypatch.chdir(tmp_path)
+    put({f"imdb/{part}/{kind}/{n}.txt": f"{part} {kind}" for part in ("Train", "test") for kind in "pn" for n in "12"})
+    put({"imdb/readme.txt": "of the data", "imdb/test/empty.txt": ""})
+    found = read_documents(Path("imdb"), ReadingOptions())
+    assert set(found.texts) == {"Train p", "Train n"}
+    assert [set(given.texts) for given in found.given] == [{"test p", "test n"}]
+    assert found.options == {"documents": 4, "documents of the other files": 4}
+    assert found.left_out == (
+        "Left out because they are empty: test/empty.txt",
+        "Left out beside the folders train and test: readme.txt",
+    )
+    put({f"wiki/wiki.{part}.txt": part for part in ("train", "valid", "test")})
+    parts = read_documents(Path("wiki"), ReadingOptions())
+    assert [parts.texts, *(given.texts for given in parts.given)] == [("train",), ("valid",), ("test",)]
+    put({"eval/train.txt": "a", "eval/eval.txt": "b", "eval/x-train.txt": "c", "eval/x-test.txt": "d"})
+    assert read_documents(Path("eval"), ReadingOptions()).given[0].texts == ("b",)
+
+
+def test_headers_and_marks_are_no_text(tmp_path: Path) -> None:
+    header = np.zeros(256, "<i4")
+    header[:3] = 20240520, 1, 900
+    (tmp_path / "a.bin").write_bytes(header.tobytes() + uint16(900))
+    found = read_documents(tmp_path / "a.bin", ReadingOptions(dtype="uint16"))
+    np.testing.assert_array_equal(found.ids, ids(900))
+    assert found.left_out == ("Not read as ids: the header of llm.c, 1,024 bytes.",)
+    with pytest.raises(UserFileError, match=r"with ids of type uint16\. Add --dtype uint16"):
+        read_documents(tmp_path / "a.bin", ReadingOptions(dtype="uint32"))
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + lines(3).encode())
+    assert len(read_documents(tmp_path / "a.jsonl", ReadingOptions()).texts) == 3

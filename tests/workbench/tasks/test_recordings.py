@@ -277,6 +277,8 @@ def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) ->
             "a.csv, line 3: 'Mon' in column 'day' is not a number. Columns are",
         ),
         ({"a.csv": "1,2\n3,?\n"}, r"a.csv, line 2: '\?' in column 2 is not a number"),
+        ({"a.csv": "x;y\n1,5;2\n3;4\n"}, r"line 2: '1,5' in column 'x' is not a number. Write decimals with a point"),
+        ({"a.csv": "1,5;2,5\n3,5;4,5\n"}, "Write decimals with a point"),
         ({"a.csv": "x,y\n1,2\n3,4\n", "b.csv": "z,x\n1,2\n3,4\n"}, "'z' is only in b.csv and 'y' is only in a.csv"),
         ({"a.csv": "1,2\n3,4\n", "b.csv": "1,2,3\n3,4,5\n"}, "'a' has 2 and 'b' has 3"),
         (

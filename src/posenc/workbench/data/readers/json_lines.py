@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ KIND = "text"
 OPTIONS: tuple[str, ...] = ("field", "val", "tokenizer")
 ENDINGS = (".jsonl", ".jsonl.gz", ".ndjson")
 MEMORY_FACTOR = 30
+NO_TEXTS = ("id", "_id", "uuid", "key", "url", "source", "file", "path", "lang", "language", "split", "role", "date")
+"""Names of fields with text that is no document, in lower case."""
 SHOWN = 40
 """Signs of a value that an error shows."""
 
@@ -52,7 +55,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
     user_files.require_file(path, "a text")
     content = user_files.unpack(path, MEMORY_FACTOR, "a text", "Cut the file.")
     documents, empty, field = list[str](), 0, options.field
-    for number, line in enumerate(content.splitlines(), start=1):
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), start=1):
         if not line.strip():
             continue
         row = _object(line, path, number)
@@ -101,4 +104,23 @@ def _text_field(row: Mapping[str, Any], path: Path, number: int) -> str:
         raise UserFileError(
             f"{path}, line {number} has {found}. Name the one to read: --field {(fields or ['NAME'])[0]}"
         )
+    inside = next((name for name, value in row.items() if _longest(value) > len(texts[fields[0]])), "")
+    if name := fields[0] if fields[0].lower() in NO_TEXTS or inside else "":
+        within = f"The text is inside of {inside!r}" if inside and inside != name else "It is no document by its name"
+        raise UserFileError(
+            f"{path}, line {number} has text in the field {name!r} alone. {within}: write each document as one "
+            f'{{"text": ..}} a line, or read this field: --field {name}'
+        )
     return fields[0]
+
+
+def _longest(value: Any) -> int:
+    """Length of the longest text inside of lists and objects."""
+    longest, waiting = 0, [value] if isinstance(value, (list, dict)) else []
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            longest = max(longest, len(each))
+        elif isinstance(each, (list, dict)):
+            waiting += each.values() if isinstance(each, dict) else each
+    return longest

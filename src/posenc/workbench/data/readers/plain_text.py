@@ -17,6 +17,8 @@ OPTIONS: tuple[str, ...] = ("val", "tokenizer")
 OTHERWISE = True
 TABLES = (".csv", ".tsv", ".json", ".csv.gz", ".tsv.gz", ".json.gz")
 """Endings of files whose text stands among other things."""
+SAMPLE = 4096
+"""Bytes at the beginning in which zero bytes are counted."""
 MEMORY_FACTOR = 24
 """Approximate bytes of memory for each byte of text while its characters are numbered."""
 
@@ -76,6 +78,10 @@ def decoded(path: Path, wanted: str = "a text") -> str:
     content = user_files.unpack(path, MEMORY_FACTOR, wanted, "Cut the file.")
     if not content:
         raise user_files.UserFileError(f"{path} is empty; a text has at least a few windows of characters.")
+    if content[:SAMPLE].count(0) > len(content[:SAMPLE]) / 4:
+        raise user_files.UserFileError(
+            f"{path} has a zero byte in place of many characters, as UTF-16 without its mark has. Save it as UTF-8."
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

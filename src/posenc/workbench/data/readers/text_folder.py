@@ -1,7 +1,11 @@
-"""A folder of text files, each one document; folders inside are read too."""
+"""A folder of text files, each one document; folders inside are read too.
+
+Folders train and test (or val, or both) hold the parts: ``train/pos/1.txt`` and ``test/pos/1.txt``.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
@@ -40,11 +44,12 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         options: No option.
 
     Returns:
-        One document a file. Empty files and files of other kinds are left out and named.
+        One document a file. Those of a val and a test folder are ``given``. Empty files, files of other kinds, and
+        files outside such folders are left out and named.
 
     Raises:
-        UserFileError: There is no text, there are texts of another form too and no format is stated, or a file is
-            damaged or not UTF-8.
+        UserFileError: There is no text, there are texts of another form too and no format is stated, a file is damaged
+            or not UTF-8, or a val file is stated beside a test folder.
     """
     files = _files(path)
     texts = text_files(path)
@@ -54,13 +59,37 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         found = f"it has {', '.join(each.name for each in files[:LISTED])}" if files else "it is empty"
         raise UserFileError(f"{path} has no text: {found}. A folder of texts has files {', '.join(ENDINGS[:2])}.")
     empty = [each for each in texts if each.is_file() and not each.stat().st_size]
-    documents = tuple(decoded(each) for each in texts if each not in empty)
-    if not documents:
+    held = [each for each in texts if each not in empty]
+    if not held:
         raise UserFileError(f"{path} has only empty texts: {_names(empty, path)}. Give files with text.")
     left_out = [f"Left out because they are empty: {_names(empty, path)}"] if empty else []
     if others := [each for each in files if each not in texts]:
         left_out.append(f"Left out because they are no texts: {_names(others, path)}")
+    parts = _by_part(path, held)
+    if not parts:
+        return _of(held, left_out)
+    if options.val is not None:
+        raise UserFileError(f"{path} has a folder {' and '.join(list(parts)[1:])} already. Leave --val out.")
+    if outside := [each for each in held if not any(each in some for some in parts.values())]:
+        left_out.append(f"Left out beside the folders {' and '.join(parts)}: {_names(outside, path)}")
+    train, *given = (_of(some, left_out if name == "train" else []) for name, some in parts.items())
+    return dataclasses.replace(train_val_files.joined(train, given, [path] * len(given)), files={})
+
+
+def _of(files: Sequence[Path], left_out: Sequence[str]) -> Documents:
+    documents = tuple(map(decoded, files))
     return Documents(FORM, documents, options={"documents": len(documents)}, left_out=tuple(left_out))
+
+
+def _by_part(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
+    """Part to its files, train first, where the first folders are parts; empty unless there are train and another."""
+    found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
+    for file in files:
+        first, *inside = file.relative_to(path).parts
+        if inside and first.lower() in train_val_files.STEMS:
+            found[train_val_files.STEMS[first.lower()]].append(file)
+    parts = {name: some for name, some in found.items() if some}
+    return parts if "train" in parts and len(parts) > 1 else {}
 
 
 def text_files(path: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Token ids: a ``.npy`` of whole numbers, or a ``.bin`` of bytes, uint16 or uint32 without a header."""
+"""Token ids: a ``.npy`` of whole numbers, or a ``.bin`` of bytes, uint16 or uint32, as nanoGPT and llm.c write them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,13 @@ ENDINGS = (".npy", ".bin", ".bin.gz")
 MEMORY_FACTOR = 12
 LARGEST = 2**20 - 1
 """Largest id. Vocabularies of language models have fewer than 10^6 tokens; larger numbers are of another type."""
+
+
+LLM_C = {20240520: "uint16", 20240801: "uint32"}
+"""First number of a file of llm.c to the type of its ids, which stand behind 256 numbers of 4 bytes."""
+LLM_C_BYTES = 1024
+LEAST_IDS = 64
+"""Fewest ids of which every second one is 0 that show another type."""
 
 
 def match(path: Path) -> str:
@@ -67,6 +74,7 @@ def read(path: Path, options: ReadingOptions) -> Documents:
         raise UserFileError(f"{path} is empty; give a file with at least a few windows of tokens.")
     if options.dtype == "bytes":
         return Documents("bytes", ids=np.frombuffer(content, np.uint8), options={"dtype": "bytes"})
+    content, left_out = _without_header(path, content, options.dtype)
     kind = np.dtype(options.dtype).newbyteorder("<")
     if len(content) % kind.itemsize:
         raise UserFileError(
@@ -74,7 +82,22 @@ def read(path: Path, options: ReadingOptions) -> Documents:
             "or name another --dtype."
         )
     ids = np.frombuffer(content, kind)
-    return Documents(FORM, ids=_checked(path, ids), options={"dtype": options.dtype})
+    if options.dtype == "uint16" and len(ids) >= LEAST_IDS and len(ids) % 2 == 0 and not ids[1::2].any():
+        raise UserFileError(
+            f"{path} has a 0 in place of every second id, as ids of four bytes have. Add --dtype uint32"
+        )
+    return Documents(FORM, ids=_checked(path, ids), options={"dtype": options.dtype}, left_out=left_out)
+
+
+def _without_header(path: Path, content: bytes, dtype: str) -> tuple[bytes, tuple[str, ...]]:
+    """Ids of a file behind the header of llm.c, and a sentence on it; other files as they are."""
+    header = np.frombuffer(content[:LLM_C_BYTES], "<i4") if len(content) > LLM_C_BYTES else np.zeros(3, np.int32)
+    stated = LLM_C.get(int(header[0]))
+    if stated is None or int(header[2]) * np.dtype(stated).itemsize != len(content) - LLM_C_BYTES:
+        return content, ()
+    if stated != dtype:
+        raise UserFileError(f"{path} has the header of llm.c, with ids of type {stated}. Add --dtype {stated}")
+    return content[LLM_C_BYTES:], (f"Not read as ids: the header of llm.c, {LLM_C_BYTES:,} bytes.",)
 
 
 def _of_array(path: Path) -> NDArray[np.integer[Any]]:

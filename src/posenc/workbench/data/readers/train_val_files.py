@@ -2,15 +2,17 @@
 
     train, training          the train file, divided by the seed of a run where no file is for validation
     val, valid, validation   the val file: for validation with a test file beside it, otherwise for testing
-    dev                      another name of the val file
+    dev, eval, evaluation    other names of the val file
     test                     the test file
 
-All have the same ending, which decides how they are read: nanoGPT writes ``train.bin`` and ``val.bin``.
+They may have a name in common, as ``wiki.train.txt`` and ``wiki.test.txt``. All have the same ending, which decides how
+they are read: nanoGPT writes ``train.bin`` and ``val.bin``.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
@@ -29,9 +31,10 @@ KIND = "text"
 OPTIONS: tuple[str, ...] = ("field", "dtype", "tokenizer")
 STEMS: Mapping[str, str] = {
     "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-    "test": "test",
+    "eval": "val", "evaluation": "val", "test": "test",
 }  # fmt: skip
-"""Name of a file without its endings to its part."""
+"""Name of a file without its endings, or its last word, to its part."""
+SIGNS = re.compile("[._-]")
 ENDINGS = (
     ".txt", ".md", ".txt.gz", ".md.gz", *fasta.ENDINGS, *json_lines.ENDINGS, *parquet.ENDINGS, *token_ids.ENDINGS
 )  # fmt: skip
@@ -113,8 +116,8 @@ def files_beside(path: Path) -> tuple[str, ...]:
     Returns:
         One sentence for the val file, or the test file without a val file; empty for other paths.
     """
-    stem, ending = _named(path)
-    if STEMS.get(stem) != "train" or path.is_dir() or not path.parent.is_dir():
+    part, ending = _named(path)
+    if part != "train" or path.is_dir() or not path.parent.is_dir():
         return ()
     parts = _parts(path.parent).get(ending, {})
     beside = parts.get("val") or parts.get("test")
@@ -124,19 +127,24 @@ def files_beside(path: Path) -> tuple[str, ...]:
 
 
 def _named(path: Path) -> tuple[str, str]:
-    """Name of a file in lower case before its first point, and its endings."""
-    stem, point, ending = path.name.lower().partition(".")
-    return stem, point + ending
+    """Part of a file by its name, "" for none, and its endings with the name that its parts have in common."""
+    name = path.name.lower()
+    ending = max((each for each in ENDINGS if name.endswith(each)), key=len, default="")
+    stem = name.removesuffix(ending)
+    last = SIGNS.split(stem)[-1]
+    common = stem.removesuffix(last)
+    return STEMS.get(last, ""), f"{common}*{ending}" if common else ending
 
 
 def _parts(folder: Path) -> dict[str, dict[str, Path]]:
-    """Ending to part to file, for the files of a folder whose names are those of parts."""
+    """Ending to part to file, for the files of a folder whose names are those of parts; names in common come last."""
     found = dict[str, dict[str, Path]]()
     for file in sorted(folder.iterdir()):
-        stem, ending = _named(file)
-        if stem in STEMS and ending in ENDINGS and not file.is_dir():
-            found.setdefault(ending, {}).setdefault(STEMS[stem], file)
-    return found
+        part, ending = _named(file)
+        if part and ending.endswith(ENDINGS) and not file.is_dir():
+            found.setdefault(ending, {}).setdefault(part, file)
+    plain = {ending: parts for ending, parts in found.items() if "*" not in ending}
+    return plain if any(map(_is_divided, plain.values())) else found
 
 
 def _is_divided(parts: Mapping[str, Path]) -> bool:

@@ -215,10 +215,10 @@ def _check_cells(path: Path, line: int, cells: list[str], names: tuple[str, ...]
     for place, cell in enumerate(cells):
         if not _is_number(cell):
             column = repr(names[place]) if names else str(place + 1)
-            raise ValueError(
-                f"{path.name}, line {line}: {cell!r} in column {column} is not a number. Columns are channels; leave "
-                "out dates, labels and the like."
-            )
+            remedy = "Columns are channels; leave out dates, labels and the like."
+            if _is_number(cell.replace(",", ".", 1)) or _is_number(cell.partition(";")[0]):
+                remedy = "Write decimals with a point."
+            raise ValueError(f"{path.name}, line {line}: {cell!r} in column {column} is not a number. {remedy}")
 
 
 def _read_parquet(path: Path) -> Table:
