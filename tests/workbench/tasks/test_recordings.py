@@ -18,7 +18,6 @@ from posenc.workbench.tasks.recordings import (
     read_recordings,
     series,
     split,
-    subject_from_name,
     write_recordings,
 )
 
@@ -206,56 +205,6 @@ def test_a_csv_needs_no_names_and_may_lack_numbers(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'channel 3' is not finite in recording 'a'"):
         read_recordings(tmp_path)
     np.testing.assert_array_equal(read_recordings(tmp_path, drop=True).series, [[[1, 4, 7], [2, 5, 8]]])
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_the_numbers_that_pandas_writes_are_names(tmp_path: Path, first) -> None:
-    values = np.random.default_rng(0).normal(size=(20, 4))
-    body = "\n".join(",".join(map(str, row)) for row in values)
-    (tmp_path / "a.csv").write_text(",".join(str(first + each) for each in range(4)) + "\n" + body)
-    found = read_recordings(tmp_path)
-    np.testing.assert_array_equal(found.series[0], values.T)
-    assert found.channels == tuple(str(first + each) for each in range(4))
-    assert found.remarks == (
-        f"The numbers {first} to {first + 3} of the first line are read as names of the channels.",
-    )
-    lines = [f"{at},{line}" for at, line in enumerate(body.splitlines())]
-    (tmp_path / "a.csv").write_text("\n".join([",0,1,2,3", *lines]))
-    with pytest.raises(ValueError, match=r"the first column of a\.csv, '', rises at every time, so it is a clock"):
-        read_recordings(tmp_path)
-
-
-def test_endings_in_capitals_are_read_and_other_files_named(tmp_path: Path) -> None:
-    table = "u,v\n" + "\n".join(f"{x},{y}" for x, y in np.random.default_rng(0).normal(size=(20, 2)))
-    for name in ("a.csv", "b.CSV", "c.tsv"):
-        (tmp_path / name).write_text(table)
-    (tmp_path / "Channels.csv").write_text("channel,module\nu,left\nv,right\n")
-    found = read_recordings(tmp_path)
-    assert found.names == ("a", "b")
-    assert found.modules == ("left", "right")
-    assert found.remarks == (
-        "Not read: 'c.tsv'. A recording of a folder is a .csv or a .parquet.",
-        "Each file counts as a subject. If one has several, begin their names with sub-LABEL_",
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "subject"),
-    [
-        ("sub-01_task-rest", "sub-01"),
-        ("Sub-1_run-2", "Sub-1"),
-        ("subject12_run1", "subject12"),
-        ("S03_rest", "S03"),
-        ("s1", "s1"),
-        ("P_4-b", "P_4"),
-        ("session1", "session1"),
-        ("subjects", "subjects"),
-        ("s1b_rest", "s1b_rest"),
-        ("rest", "rest"),
-    ],
-)
-def test_the_subject_of_a_recording_is_read_from_its_name(name, subject) -> None:
-    assert subject_from_name(name) == subject
 
 
 def test_channels_csv_names_the_columns_of_tables_that_do_not(tmp_path: Path) -> None:

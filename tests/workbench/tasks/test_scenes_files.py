@@ -169,6 +169,20 @@ def test_the_digest_follows_what_is_read(tmp_path):
     assert len({first, second, scenes.scene_digest(tmp_path, side=100)}) == 3
 
 
+def test_further_distortion_is_refused_and_masks_are_said(tmp_path):
+    content = single(tmp_path, k1=0.1, k3=0.0, k4=0)
+    scene = scenes.read_scene(tmp_path)
+    assert scene.train.lenses[0, 4] == 0.1
+    content["frames"][0]["mask_path"] = "masks/0.png"
+    write(tmp_path, content)
+    record = scenes.scene_record(scenes.read_scene(tmp_path), "0", tmp_path, side=None, held=None)
+    assert record.left_out == ("Not read: the masks of 1 frame; what they hide is learned too.",)
+    content["frames"][1]["k3"] = 0.02
+    write(tmp_path, content)
+    with pytest.raises(ValueError, match=r"frame 1 .*: the lens has k3 = 0\.02; .* Undistort the images first"):
+        scenes.read_scene(tmp_path)
+
+
 def test_frames_without_an_image_are_left_out_with_one_line(tmp_path):
     """The fox of instant-ngp lists 67 frames and has 50 images."""
     content = single(tmp_path, count=12)

@@ -26,10 +26,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import kind_of, read_bytes, read_text, refuse_special, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
+from posenc.workbench.tasks.scenes.lens_file import (
+    FARTHEST,
+    LENS_NAMES,
+    as_float,
+    is_number,
+    lens_parameters,
+)
 from posenc.workbench.tasks.scenes.views import LENS_PARAMETERS, Background, Scene, Views, nearest_point_to_lines
 
 SPLITS = ("train", "val", "test")
@@ -47,10 +55,6 @@ CUBE_REACH = 0.375
 
 JSON_MEMORY, MOST_DIGITS = 40, 400
 """Bytes of memory per byte of a JSON file while it is read, and digits of a whole number that are read as one."""
-FARTHEST = 1e9
-"""Largest coordinate and largest lens parameter: rays are computed in float32."""
-SHORTEST_FOCAL = 1e-4
-"""Smallest focal length in widths of the image; the largest is its inverse."""
 
 
 class Frame(NamedTuple):
@@ -108,6 +112,9 @@ def read_scene(folder: str | Path, *, side: int | None = None, held: int | None 
         "files": sorted(path.name for path, _ in files.values()), "frames": len(train) + len(rest)
     }  # fmt: skip
     about |= {"without image": absent, "listed": listed} if absent else {}
+    entries = [entry for _, content in files.values() for entry in content["frames"]]
+    masked = sum(isinstance(entry, dict) and bool(entry.get("mask_path")) for entry in entries)
+    about |= {"masks": masked} if masked else {}
     trained, held_out = list(range(len(train))), list(range(len(train), len(views)))
     return Scene(views.take(trained), views.take(held_out), low, size, (*map(float, up),), background, about)  # type: ignore[arg-type]
 
@@ -154,7 +161,7 @@ def scene_record(scene: Scene, digest: str, folder: Path, *, side: int | None, h
         ),
         options={"size": f"{height} x {width} pixels", "background": scene.background}
         | {name: value for name, value in limits.items() if value is not None},
-        left_out=_frames_without_image(scene),
+        left_out=(*_frames_without_image(scene), *_masks(scene)),
         own=True,
     )
 
@@ -164,6 +171,12 @@ def _frames_without_image(scene: Scene) -> tuple[str, ...]:
     absent, listed = scene.about.get("without image", 0), scene.about.get("listed", 0)
     verb = "has no image and is" if absent == 1 else "have no image and are"
     return (f"{absent} of {listed} frames {verb} left out.",) if absent else ()
+
+
+def _masks(scene: Scene) -> tuple[str, ...]:
+    """Sentence on masks that the file names, which are not read; nothing where it names none."""
+    masked = scene.about.get("masks", 0)
+    return (f"Not read: the masks of {count_of(masked, 'frames')}; what they hide is learned too.",) if masked else ()
 
 
 def _split_files(folder: Path) -> dict[str, tuple[Path, dict[str, Any]]]:
@@ -215,10 +228,7 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
         if not isinstance(entry, dict) or not isinstance(entry.get("file_path"), str):
             raise ValueError(f"{label}: an entry of `frames` needs a text `file_path`; this one has none.")
         label += f" ({short(entry['file_path'], 80)})"
-        lens = {
-            name: entry.get(name, content.get(name))
-            for name in (*LENS_PARAMETERS, "camera_angle_x", "camera_angle_y", "w", "h")
-        }
+        lens = {name: entry.get(name, content.get(name)) for name in LENS_NAMES}
         place = _image_path(path.parent, entry["file_path"], label)
         if place is None:  # left out, as by instant-ngp and nerfstudio
             continue
@@ -269,9 +279,9 @@ def _refuse_link(folder: Path, inside: Path, label: str) -> None:
 
 def _pose(given: Any, label: str) -> np.ndarray:
     rows = given if isinstance(given, list) else []
-    if len(rows) != 4 or not all(isinstance(row, list) and len(row) == 4 and all(map(_is_number, row)) for row in rows):
+    if len(rows) != 4 or not all(isinstance(row, list) and len(row) == 4 and all(map(is_number, row)) for row in rows):
         raise ValueError(f"{label}: `transform_matrix` should be 4 rows of 4 numbers; got {short(repr(given), 60)}.")
-    pose = np.array([[_as_float(value) for value in row] for row in rows])
+    pose = np.array([[as_float(value) for value in row] for row in rows])
     if not np.abs(pose).max() <= FARTHEST:
         raise ValueError(f"{label}: `transform_matrix` holds a number that is not finite or above {FARTHEST:g}.")
     if np.abs(pose[3] - (0, 0, 0, 1)).max() > 1e-6:
@@ -354,7 +364,7 @@ def _load_views(frames: Sequence[Frame], side: int | None) -> Views:
             )
         has_alpha = has_alpha or raw.shape[-1] == 4
         whole[number, ..., : raw.shape[-1]] = _downscale_blocks(raw, step)
-        lenses[number] = _lens_parameters(frame, raw.shape[1], raw.shape[0], step)
+        lenses[number] = lens_parameters(frame.label, frame.lens, raw.shape[1], raw.shape[0], step)
     mask = None
     if has_alpha:
         mask = torch.from_numpy(whole[..., 3] >= 128)
@@ -392,56 +402,6 @@ def _downscale_blocks(image: np.ndarray, step: int) -> np.ndarray:
     return np.round(np.concatenate(parts, -1)).astype(np.uint8)
 
 
-def _lens_parameters(frame: Frame, width: int, height: int, step: int) -> list[float]:
-    """The lens parameters ``LENS_PARAMETERS`` for the image after downscaling."""
-    lens = {}
-    for name, value in frame.lens.items():
-        if value is None:
-            continue
-        if not _is_number(value) or not abs(_as_float(value)) <= FARTHEST:
-            raise ValueError(f"{frame.label}: `{name}` should be a number; got {short(repr(value), 60)}.")
-        lens[name] = _as_float(value)
-    for name, side in (("w", width), ("h", height)):
-        lens[name] = lens.get(name, side)
-    scale = width / lens["w"] if lens["w"] > 0 else math.nan
-    if not (lens["h"] > 0 and abs(height / lens["h"] / scale - 1) < 0.01):
-        raise ValueError(
-            f"{frame.label}: the file states {lens['w']:g} x {lens['h']:g} pixels, and the image has {width} x "
-            f"{height}, which is not a scaled copy of that."
-        )
-    for axis, size, name in (("x", lens["w"], "fl_x"), ("y", lens["h"], "fl_y")):
-        angle = lens.get(f"camera_angle_{axis}")
-        if name not in lens and angle is not None and 0 < angle < math.pi:
-            lens[name] = 0.5 * size / math.tan(0.5 * angle)
-    focal = lens.get("fl_x", lens.get("fl_y"))
-    if focal is None or not focal > 0 or not lens.get("fl_y", focal) > 0:
-        raise ValueError(
-            f"{frame.label}: neither the frame nor its file states fl_x above 0, or camera_angle_x below pi. Write "
-            "the focal length in pixels, fl_x."
-        )
-    for name, side in (("fl_x", lens["w"]), ("fl_y", lens["h"])):
-        if not SHORTEST_FOCAL <= lens.get(name, focal) / side <= 1 / SHORTEST_FOCAL:
-            raise ValueError(
-                f"{frame.label}: the focal length {name} is {lens.get(name, focal):.3g} pixels of an image of "
-                f"{side:g}; it should be from {SHORTEST_FOCAL:g} to {1 / SHORTEST_FOCAL:g} times the image."
-            )
-    lens = {"fl_x": focal, "fl_y": focal, "cx": lens["w"] / 2, "cy": lens["h"] / 2} | lens
-    pixels = [lens[name] * scale / step for name in LENS_PARAMETERS[:4]]
-    return pixels + [lens.get(name, 0.0) for name in LENS_PARAMETERS[4:]]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _as_float(value: float) -> float:
-    """A number of a file as a float; infinite where it is too large for one."""
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf
-
-
 def _scene_cube(
     content: Mapping[str, Any], path: Path, views: Views, single: bool
 ) -> tuple[tuple[float, float, float], float]:
@@ -454,8 +414,8 @@ def _scene_cube(
         return (corner[0], corner[1], corner[2]), 2 * half
     factor, wide, offset = stated.get("scale", 0.33), stated.get("aabb_scale", 1), stated.get("offset", 0.5)
     offset = offset if isinstance(offset, list) else [offset] * 3
-    if len(offset) == 3 and all(map(_is_number, (factor, wide, *offset))):
-        factor, wide, middle = _as_float(factor), _as_float(wide), np.array([_as_float(each) for each in offset])
+    if len(offset) == 3 and all(map(is_number, (factor, wide, *offset))):
+        factor, wide, middle = as_float(factor), as_float(wide), np.array([as_float(each) for each in offset])
     else:
         factor, wide, middle = math.nan, math.nan, np.zeros(3)
     if not (1 / FARTHEST < factor < FARTHEST and 1 / FARTHEST < wide < FARTHEST and np.abs(middle).max() < FARTHEST):
