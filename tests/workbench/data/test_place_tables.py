@@ -229,6 +229,18 @@ def test_places_at_zero_and_at_a_code_are_said(tmp_path: Path) -> None:
     assert "x is -9999 in 2 rows" in said
 
 
+def test_radians_and_signs_for_missing_values(tmp_path: Path) -> None:
+    power = ["?" if at in (3, 5) else at * 2 for at in range(ROWS)]
+    noted = ["-" if at == 3 else at * 2.5 for at in range(ROWS)]
+    radians = {"longitude": np.deg2rad(LONGITUDES), "latitude": np.deg2rad(LATITUDES)}
+    found = places(houses(tmp_path / "a.csv", **radians, power=power, noted=noted), target="price")
+    assert found.numeric_names == ("power",)
+    assert np.isnan(found.numeric[:, 0]).nonzero()[0].tolist() == [3, 5]
+    said = " ".join(found.left_out)
+    assert "as in radians. If longitude and latitude are in radians, multiply them by 57.29578" in said
+    assert "Left out: the column noted, because it has other cells than numbers, such as '-'." in said
+
+
 def test_groups_that_differ_in_blanks_are_one(tmp_path: Path) -> None:
     farm = ["a", "a ", " a", "b", "c"] * (ROWS // 5)
     found = places(houses(tmp_path / "a.csv", farm=farm), target="price", groups="farm")

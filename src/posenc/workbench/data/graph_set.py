@@ -18,7 +18,7 @@ Answer = Literal["class of a graph", "value of a graph", "class of a node", "val
 MOST_COLORS = 64
 """Node labels that are told apart; rarer ones are one label."""
 OTHER = "other"
-NO_CLASS = frozenset({"", "nan", "n/a", "na", "null", "nat"})
+NO_CLASS = frozenset({"", "nan", "n/a", "na", "null", "nat", "?"})
 """Texts, in lower case, that stand for a missing class."""
 
 

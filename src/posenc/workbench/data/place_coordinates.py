@@ -8,6 +8,7 @@ further  a coordinate behind longitude and latitude, such as a depth: an axis of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
@@ -217,6 +218,11 @@ def _on_sphere(
             f"{cells.at(at)}: {names[0]} is {longitude[at]:g}, and a longitude is from -180 to 180 or "
             "from 0 to 360 degrees. Correct the line, or read the columns as planar: --geometry plane"
         )
+    if (np.nanmax(np.abs(values), 0) <= (math.pi, math.pi / 2)).all():
+        return values, [
+            "All longitudes are from -3.14 to 3.14 and all latitudes from -1.57 to 1.57, as in radians. If "
+            f"{names[0]} and {names[1]} are in radians, multiply them by 57.29578: degrees are read."
+        ]
     if np.nanmax(longitude) <= MOST_LONGITUDE:
         return values, []
     moved = np.where(longitude > MOST_LONGITUDE, longitude - TURN, longitude)

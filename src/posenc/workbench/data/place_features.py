@@ -21,7 +21,7 @@ from posenc.workbench.data.place_coordinates import listed, other_coordinates
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import COMPACT_DATE, MISSING, is_number, read_times
 from posenc.workbench.data.table_cells import Cells, is_row_number, numbers_of
-from posenc.workbench.files.user_files import UserFileError
+from posenc.workbench.files.user_files import UserFileError, short
 
 MOST_CATEGORIES = 30
 """Most frequent texts of a column that are categories; rarer ones are one further category."""
@@ -144,6 +144,9 @@ def _category_column(texts: Sequence[str], different: Counter[str]) -> _Made:
     covered = math.fsum(different[text] for text in frequent)
     if covered < LEAST_SHARE * count or len(different) > LEAST_SHARE * count:
         reason = f"its texts are {len(different):,} different ones"
+        others = [text for text in different if not is_number(text)]
+        if len(others) < LEAST_SHARE * len(different):
+            reason = f"it has other cells than numbers, such as {short(others[0], 40)!r}"
         if all(map(DATE.fullmatch, different)):
             reason += ", which look like dates in another form than 2023-01-31"
         return _Made(reason=reason)

@@ -15,7 +15,7 @@ from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.reading_options import TimeUnit
 from posenc.workbench.files.user_files import UserFileError, number, short
 
-MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat"})
+MISSING = frozenset({"", "na", "nan", "n/a", "null", "none", "nat", "?"})
 """Cells without a value, in lower case."""
 COMPACT_DATE = re.compile(r"(?:1[6-9]|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 """A date of eight digits, as 20240301. A column of such times alone is dates, for numbers need a unit."""
