@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import operator
 import sys
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import torch
 from torch import Tensor
 
 from posenc.whole_numbers import are_whole
@@ -27,6 +29,9 @@ WORDS = {
     Sequence[float]: ("a list of numbers",),
 }  # fmt: skip
 """Annotations that are checked, in words."""
+WHOLE_TYPES = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+MOST_AXES = 32
+"""Most whole numbers of an array that is a list of sizes, and no table."""
 
 
 def state_signature(kind: Any) -> None:
@@ -38,6 +43,41 @@ def state_signature(kind: Any) -> None:
     if sys.version_info < OWN_INIT and ("__init__" not in vars(kind) or hasattr(kind, "__signature__")):
         of_init = inspect.signature(kind.__init__)
         kind.__signature__ = of_init.replace(parameters=[*of_init.parameters.values()][1:])
+
+
+def plain_arguments(positional: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a constructor with numbers of numpy, and whole numbers in tensors, as those of Python.
+
+    Powers of fixed-width integers overflow in silence, and a saved state holds values of Python alone. Numbers inside
+    lists and tuples are converted too, and arrays of whole numbers with up to ``MOST_AXES`` of them become tuples.
+
+    Args:
+        positional: Arguments without a name.
+        named: Arguments by name.
+
+    Returns:
+        Both.
+
+    Example:
+        >>> import numpy as np
+        >>> plain_arguments([np.int64(8), 0.5], {"window": (np.uint8(7), 7)})
+        ((8, 0.5), {'window': (7, 7)})
+    """
+    return tuple(map(_plain, positional)), {name: _plain(value) for name, value in named.items()}
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (list, tuple):
+        parts = [_plain(each) for each in value]
+        return value if all(map(operator.is_, parts, value)) else type(value)(parts)
+    shape = getattr(value, "shape", None)
+    if shape is None or not hasattr(value, "tolist"):
+        return value
+    whole = value.dtype in WHOLE_TYPES if isinstance(value, Tensor) else value.dtype.kind in "iu"
+    scalar = len(shape) == 0 and (whole or not isinstance(value, Tensor))
+    if scalar:
+        return value.tolist()
+    return tuple(value.tolist()) if whole and len(shape) == 1 and shape[0] <= MOST_AXES else value
 
 
 def refuse_other_types(kind: type, positional: Sequence[Any], named: Mapping[str, Any]) -> None:

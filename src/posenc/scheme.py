@@ -27,7 +27,7 @@ from typing_extensions import override
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
-from posenc.constructor_checks import refuse_other_types, state_signature
+from posenc.constructor_checks import plain_arguments, refuse_other_types, state_signature
 from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions, readable
 
@@ -134,7 +134,9 @@ def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
                 f"{cls.__name__}([{names}])."
             )
     scheme = nn.Module.__new__(cls)
-    vars(scheme)["_arguments"] = (positional, named)  # a module takes no attribute before its constructor
+    vars(scheme)["_arguments"] = plain_arguments(
+        positional, named
+    )  # a module takes no attribute before its constructor
     return scheme
 
 
@@ -158,14 +160,15 @@ def _checking_types(init: Callable[Args, None]) -> Callable[Args, None]:
     @functools.wraps(init)
     def checked(*positional: Args.args, **named: Args.kwargs) -> None:
         kind: Any = type(positional[0])
+        given, by_name = plain_arguments(positional[1:], named)
         try:
-            init(*positional, **named)
+            init(positional[0], *given, **by_name)
         except (TypeError, AttributeError, RuntimeError, OverflowError):
             if kind.__init__ is checked:
-                refuse_other_types(kind, positional[1:], named)
+                refuse_other_types(kind, given, by_name)
             raise
         if kind.__init__ is checked:
-            refuse_other_types(kind, positional[1:], named)
+            refuse_other_types(kind, given, by_name)
 
     return checked
 

@@ -98,13 +98,22 @@ def test_documents_padding_and_grouped_heads():
     torch.testing.assert_close(grouped, causal(*released(scheme, wide, k, x), v), atol=1e-10, rtol=0)
 
 
-def test_a_window_leaves_the_angles_as_they_are():
+def test_a_mask_that_hides_an_earlier_token_of_a_document_is_refused():
+    """A token decoded with cached keys had another convolution than in the whole text, without a word."""
     scheme, x, (q, k, v) = made(), draw(1, N, DIM, seed=1), draw(3, 1, HEADS, N, WIDTH)
     near = torch.arange(N)[:, None] - torch.arange(N)
-    windowed = attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x, mask=(near >= 0) & (near < 3))
-    queries, keys = released(scheme, q, k, x)
-    logits = (queries @ keys.mT / WIDTH**0.5).masked_fill((near < 0) | (near >= 3), -torch.inf)
-    torch.testing.assert_close(windowed, logits.softmax(-1) @ v, atol=1e-10, rtol=0)
+    with pytest.raises(ValueError, match=r"SelectiveRoPE reads every token .*, and this mask hides an earlier token"):
+        attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x, mask=(near >= 0) & (near < 3))
+    shuffled = Positions(torch.randperm(N, generator=torch.Generator().manual_seed(0))[:, None])
+    with pytest.raises(ValueError, match="this mask hides an earlier token"):
+        attention(q, k, v, scheme=scheme, q_pos=shuffled, x=x, causal=True)
+    texts = (near >= 0) & (torch.arange(N)[:, None] // 4 == torch.arange(N) // 4)
+    assert attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x, mask=texts).isfinite().all()
+    rows = attention(
+        q[..., 5:, :], k, v, scheme=scheme, q_pos=sequence(N)[5:], k_pos=sequence(N), x=x, mask=near[5:] >= 0
+    )
+    whole = attention(q, k, v, scheme=scheme, q_pos=sequence(N), x=x, mask=near >= 0)
+    torch.testing.assert_close(rows, whole[..., 5:, :])
 
 
 def test_a_model_decodes_with_it_in_parts():

@@ -111,6 +111,26 @@ def sums_at_tokens(u: Tensor, keys: KeyOrder, seen: Tensor) -> tuple[Tensor, Ten
     return take_rows(sums, last), take_rows(sums, rank)
 
 
+def hidden_queries(keys: KeyOrder, seen: Tensor) -> Tensor:
+    """Return True for queries that may attend to a key and not to every earlier one of its document.
+
+    Args:
+        keys: The order.
+        seen: ``allowed_pairs``, ``(.., Q, K)``, with keys as they are given.
+
+    Returns:
+        Booleans ``(.., Q)``.
+    """
+    if not keys.order.shape[-1]:
+        return seen.any(-1)
+    at = torch.arange(keys.order.shape[-1], device=keys.order.device)
+    begins = functional.pad(keys.document[..., 1:] != keys.document[..., :-1], (1, 0), value=True)
+    start = torch.where(begins, at, 0).cummax(-1).values
+    last = torch.where(seen, _places(keys.order)[..., None, :], -1).amax(-1)
+    first = start.expand(*last.shape[:-1], -1).gather(-1, last.clamp(min=0))
+    return (last >= 0) & (seen.sum(-1) != last - first + 1)
+
+
 def take_rows(rows: Tensor, index: Tensor) -> Tensor:
     """Rows ``(B, h, N, D)`` at an index ``(M,)`` or ``(B, 1, M)``, ``(B, h, M, D)``."""
     shape = (*rows.shape[:-2], index.shape[-1], rows.shape[-1])

@@ -39,20 +39,29 @@ def documents_of_keys(attn_mask: Tensor) -> Tensor:
     return (seen.mT @ seen) > 0
 
 
-def _refuse_hidden(seen: Tensor, earlier: Tensor) -> Tensor:
-    """Raise ValueError for a query that may attend to a key and not to every earlier one of its document.
-
-    Returns True for such queries, ``(.., Q)``, where the values may not be read, as while ``torch.compile`` traces.
-    """
+def _hidden_queries(seen: Tensor, earlier: Tensor) -> Tensor:
+    """Return True for queries, ``(.., Q)``, that may attend to a key and not to every earlier one of its document."""
     needed = (seen.to(torch.float32) @ earlier.to(torch.float32)) > 0
-    hidden = (needed & ~seen).any(-1)
+    return (needed & ~seen).any(-1)
+
+
+def refuse_hidden(hidden: Tensor, scheme: str) -> None:
+    """Raise ValueError for queries that may attend to a key and not to every earlier one of its document.
+
+    Args:
+        hidden: True for such queries, ``(.., Q)``. Where values may not be read, as while ``torch.compile`` traces,
+            nothing is raised.
+        scheme: Name of the scheme, for the message.
+
+    Raises:
+        ValueError: There is such a query.
+    """
     if readable(hidden) and bool(hidden.any()):
         raise ValueError(
-            "PaTH reads every token between a key and a query, and this mask hides an earlier token of a document that "
-            "it shows in part, as a window does. Mask whole documents and padding, take ChunkedAttention(size), or "
-            "give a layer with a window another scheme."
+            f"{scheme} reads every token between a key and a query, and this mask hides an earlier token of a document "
+            "that it shows in part, as a window does. Mask whole documents and padding, take ChunkedAttention(size), "
+            "or give a layer with a window another scheme."
         )
-    return hidden
 
 
 def earlier_keys(k_pos: Positions, together: Tensor) -> Tensor:
@@ -115,7 +124,8 @@ def householder_bias(
         ValueError: A query may attend to a key and not to every earlier one of its document. While ``torch.compile``
             traces, its row is NaN instead.
     """
-    hidden = _refuse_hidden(seen, earlier)
+    hidden = _hidden_queries(seen, earlier)
+    refuse_hidden(hidden, "PaTH")
     order = _before(pair.k).sum(-1).argsort(-1)  # (K,) or (B, 1, K)
     w, beta, rows = _take(w, order, -2), _take(beta[..., None], order, -2).mT, _take(earlier, order, -2)
     own = torch.eye(w.shape[-2], dtype=w.dtype, device=w.device)

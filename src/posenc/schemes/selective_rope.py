@@ -16,8 +16,9 @@ Conventions:
   Each step sums over all of them, which takes 17 times as long as no positions at 4,096 tokens (docs/costs.md).
 - Pairs are (i, i + D/2). theta is 500,000; the authors keep T fixed by default, and so does this.
 - Tokens are ordered by positions, at one position as they are given. A token with ``placed=False`` turns nothing.
-  Documents are keys that queries join. A window is refused in a ``Sum``: the convolution reads tokens before it, which
-  a query with cached keys does not have. ``ChunkedAttention`` ends documents and is possible.
+  Documents are keys that queries join. A window is refused, also in a ``Sum``, and so is another mask that hides an
+  earlier token of a document (while ``torch.compile`` traces, the rows of such queries are NaN): the convolution reads
+  tokens before it, which a query with cached keys does not have. ``ChunkedAttention`` ends documents and is possible.
 - Build it for the number of key heads; query heads share them. The width of x is a multiple of it.
 - The authors' options (a gate, a constant rotation exp(b) beside the content, a full rank) are not here. Angles are
   read from the input of the block, as in the authors' code.
@@ -26,13 +27,22 @@ Conventions:
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.content_rotation import key_order, ordered_convolution, rotate_halves, sums_at_tokens, take_rows
-from posenc.kernels.householder import UndividedPairs, allowed_pairs
+from posenc.kernels.content_rotation import (
+    hidden_queries,
+    key_order,
+    ordered_convolution,
+    rotate_halves,
+    sums_at_tokens,
+    take_rows,
+)
+from posenc.kernels.householder import UndividedPairs, allowed_pairs, refuse_hidden
 from posenc.kernels.pairs import Pairs
 from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
@@ -59,7 +69,7 @@ class SelectiveRoPE(Scheme):
 
     Raises:
         ValueError: If a size is not a whole number of at least 1, ``head_dim`` is odd, ``dim`` is no multiple of
-            ``heads``, or ``base`` is not above 0.
+            ``heads``, or ``base`` is not above 0 and finite.
 
     Example:
         >>> import torch
@@ -92,10 +102,10 @@ class SelectiveRoPE(Scheme):
         super().__init__()
         self.dim, self.head_dim, self.heads, self.base = dim, head_dim, heads, base
         whole = are_whole(dim, head_dim, heads, rank, kernel) and isinstance(base, int | float)
-        if not whole or dim % heads or head_dim % 2 or not base > 0:
+        if not whole or dim % heads or head_dim % 2 or not 0 < base < math.inf:
             raise ValueError(
                 "SelectiveRoPE needs whole numbers of at least 1, an even head_dim, a dim that is a multiple of heads, "
-                f"and base > 0; got dim={dim!r}, head_dim={head_dim!r}, heads={heads!r}, rank={rank!r}, "
+                f"and a finite base > 0; got dim={dim!r}, head_dim={head_dim!r}, heads={heads!r}, rank={rank!r}, "
                 f"kernel={kernel!r}, base={base!r}. Write SelectiveRoPE(dim=64, head_dim=16, heads=4)."
             )
         self.down = nn.Parameter(torch.empty(rank, dim))
@@ -155,12 +165,15 @@ class SelectiveRoPE(Scheme):
         rows, taps = (per_head(t, q, "SelectiveRoPE").to(wide) for t in (kept, self.taps))
         seen = allowed_pairs(pair.of, attn_mask)
         order = key_order(pair.of, seen)
+        hidden = hidden_queries(order, seen)
+        refuse_hidden(hidden, "SelectiveRoPE")
         exponents = -torch.arange(0, self.head_dim, 2, device=q.device, dtype=wide) / self.head_dim
         turns = ordered_convolution(take_rows(rows, order.order), taps, order) * self.base**exponents
         at_q, at_k = sums_at_tokens(turns, order, seen)
         queries, keys = q.to(wide), k.to(wide).repeat_interleave(q.shape[1] // k.shape[1], 1)
         turned = rotate_halves(queries, at_q) @ rotate_halves(keys, at_k).mT
-        return pair.of.neutral((turned - queries @ keys.mT).where(seen, 0))
+        bias = (turned - queries @ keys.mT).where(seen, 0)
+        return pair.of.neutral(bias.masked_fill(hidden[..., None], torch.nan))
 
     @override
     def define_bias(self, at: At) -> Tensor:
