@@ -125,6 +125,8 @@ def augmented(
 def flipped(pos: Positions, *, batch: int | None = None, generator: torch.Generator | None = None) -> Positions:
     """Multiply each axis by a random sign, ``p_a -> e_a p_a``: for eigenvectors, as those of ``graph(edges)``.
 
+    Each component of a graph has eigenvectors of its own, and signs of its own.
+
     Args:
         pos: positions.
         batch: number of samples with separate draws; None for one draw.
@@ -137,7 +139,13 @@ def flipped(pos: Positions, *, batch: int | None = None, generator: torch.Genera
         Dwivedi et al. 2020, arXiv 2003.00982.
     """
     coords, placed = _samples(pos, batch)
+    component = None if pos.graph is None else pos.graph.component
+    last = 0 if component is None or not component.numel() else max(int(component.max()), 0)
     draw = torch.randint(2, (len(coords), 1, pos.axes), generator=generator, device=_device(generator))
+    if component is not None and last:
+        others = torch.randint(2, (len(coords), last, pos.axes), generator=generator, device=draw.device)
+        at = component.clamp(min=0).expand(len(coords), -1).to(draw.device)
+        draw = torch.cat([draw, others], 1).gather(1, at[..., None].expand(-1, -1, pos.axes))
     return _moved(pos, coords, placed, coords * (2 * draw - 1).to(coords), batch)
 
 

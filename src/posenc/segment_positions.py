@@ -74,8 +74,8 @@ def segments(
     ends = (separators & real).long()
     segment = ends.cumsum(-1) - ends
     counted = real.long().cumsum(-1) - 1
-    first = torch.cat([ends.new_ones(*ends.shape[:-1], 1), ends[..., :-1]], -1).bool()
-    since = counted - counted.clamp(min=0).where(first, 0).cummax(-1).values
+    behind = torch.where(ends.bool(), counted + 1, 0)  # the count of the token that follows a separator
+    since = counted - torch.cat([ends.new_zeros(*ends.shape[:-1], 1), behind[..., :-1]], -1).cummax(-1).values
     place = since.clamp(min=0) + torch.where(segment == 0, start[1], 0)
     coords = torch.stack([segment + start[0], place.clamp(max=longest - 1)], -1)
     return Positions(coords, placed)

@@ -51,6 +51,14 @@ def test_decoding_goes_on_from_two_numbers():
     assert torch.equal(rest.coords, whole.coords[3:])
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_padding_at_any_place_is_as_left_out(seed):
+    """Padding behind a separator was counted as the first place of the next segment."""
+    generator = torch.Generator().manual_seed(seed)
+    stops, real = torch.rand(20, generator=generator) < 0.3, torch.rand(20, generator=generator) < 0.6
+    assert torch.equal(segments(stops, placed=real).coords[real], segments(stops[real]).coords)
+
+
 def test_padding_is_not_counted():
     tokens = torch.tensor([[0, 0, 3, 0, 2, 2]])
     real = torch.tensor([[False, False, True, True, True, True]])

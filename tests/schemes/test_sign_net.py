@@ -1,12 +1,14 @@
 """SignNet against its formula in another hand, what flips leave alone, and what it sees that ``|v|`` does not show."""
 
+import dataclasses
 import itertools
 
 import numpy as np
 import pytest
 import torch
 
-from posenc.graph_data.builders import graph
+from posenc.graph_data.builders import graph, graphs
+from posenc.position_augmentation import flipped
 from posenc.positions import Positions, sequence
 from posenc.schemes.laplacian import Laplacian
 from posenc.schemes.sign_net import SignNet
@@ -94,3 +96,36 @@ def test_a_renumbered_graph_gives_renumbered_rows():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_components_have_signs_and_means_of_their_own():
+    """Means over the whole sample made a row depend on the signs of the eigenvectors of other components."""
+    apart = torch.cat([EDGES, EDGES[:3] + 6, torch.tensor([[8, 9]])])
+    pos, scheme = graph(apart, axes=2, ties="keep"), SignNet(4, axes=2).double()
+    pos = dataclasses.replace(pos, coords=pos.coords.double())
+    before = rows(scheme, pos)
+    alone = graph(EDGES, axes=2, ties="keep")
+    there = rows(scheme, dataclasses.replace(alone, coords=alone.coords.double()))
+    torch.testing.assert_close(before[:6], there, atol=1e-6, rtol=0)
+    signs = torch.where(torch.arange(10)[:, None] < 6, -1.0, 1.0).double()
+    torch.testing.assert_close(rows(scheme, dataclasses.replace(pos, coords=pos.coords * signs)), before)
+    torch.testing.assert_close(scheme.define_node_rows(pos.coords, pos.graph).detach(), before)
+    order = torch.randperm(10, generator=torch.Generator().manual_seed(0))
+    renumbered = graph(order[apart], axes=2, ties="keep")
+    torch.testing.assert_close(rows(scheme, renumbered)[order], before, atol=1e-5, rtol=0)
+    batch = graphs([apart, EDGES], axes=2, ties="keep")
+    together = rows(scheme, batch)
+    torch.testing.assert_close(together[0], before, atol=1e-6, rtol=0)
+    torch.testing.assert_close(together[1, :6], there, atol=1e-6, rtol=0)
+    assert float(together[1, 6:].abs().max()) == 0
+
+
+def test_flips_are_drawn_for_each_component():
+    pos = graph(torch.cat([EDGES, EDGES + 6]), axes=3, ties="keep")
+    generator, seen = torch.Generator().manual_seed(0), set()
+    for _ in range(40):
+        signs = (flipped(pos, generator=generator).coords * pos.coords.sign()).sign()
+        first, second = signs[:6].unique(dim=0), signs[6:].unique(dim=0)
+        assert len(first) == len(second) == 1
+        seen.add(torch.equal(first, second))
+    assert seen == {True, False}

@@ -1,7 +1,7 @@
 """SignNet: an embedding of graph nodes by Laplacian eigenvectors that no sign flip of an eigenvector changes.
 
     e_n = rho([phi(v_1) + phi(-v_1), .., phi(v_P) + phi(-v_P)]_n)
-    phi(v)_n = relu(A_2 x_n + B_2 mean_m x_m + b_2),   x_n = relu(A_1 v_n + B_1 mean_m v_m + b_1)
+    phi(v)_n = relu(A_2 x_n + B_2 mean_m x_m + b_2),   x_n = relu(A_1 v_n + B_1 mean_m v_m + b_1),   m in n's component
     rho(y) = C_2 relu(C_1 y + c_1) + c_2
 
 All eigenvectors share one phi. It reads each eigenvector as a whole: every node together with the mean over nodes. This
@@ -14,7 +14,9 @@ functions.
 Conventions:
 - This phi is the equivariant DeepSets of the authors' code (github cptq/SignNet-BasisNet), with its last linear layer
   merged into ``C_1``.
-- Means are over nodes that have a position, so a sample is one graph and a row needs all of its nodes.
+- Means are over the nodes with a position of one component of the graph, each of which has eigenvectors with signs of
+  their own. Positions without a graph are one component; ``posenc.graph`` makes them with one. A row needs all nodes of
+  its component.
 - Equal eigenvalues allow any rotation of their eigenvectors, to which this scheme is not invariant.
 - Weights start as in torch's linear layers.
 """
@@ -28,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
+from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -136,20 +139,18 @@ class SignNet(Scheme):
     def embed(self, where: Positions) -> Tensor:
         # At least float32, whatever dtype the weights have: bfloat16 would merge nearby entries.
         v = where.coords.to(torch.promote_types(where.table_dtype, self.A_1.dtype))
-        plus, minus = self._phi(torch.cat([v, -v], -1), where.placed).chunk(2, -2)
+        plus, minus = self._phi(torch.cat([v, -v], -1), where).chunk(2, -2)
         (C_1, c_1), (C_2, c_2) = ((w.to(v.dtype) for w in layer) for layer in self.rho)
         rows = functional.linear(functional.linear((plus + minus).flatten(-2), C_1, c_1).relu(), C_2, c_2)
         rows = rows if where.placed is None else rows * where.placed[..., None]
         return rows.to(self.C_2.dtype)
 
-    def _phi(self, v: Tensor, placed: Tensor | None) -> Tensor:
+    def _phi(self, v: Tensor, where: Positions) -> Tensor:
         """Apply phi to each column of ``v (.., N, V)``; returns ``(.., N, V, hidden)``."""
         x = v[..., None]
-        share = torch.ones_like(x[..., :1, :]) if placed is None else placed[..., None, None].to(x.dtype)
         for layer in self.phi:
             A, B, b = (w.to(x.dtype) for w in layer)
-            mean = (x * share).sum(-3, keepdim=True) / share.sum(-3, keepdim=True).clamp(min=1)
-            x = (functional.linear(x, A, b) + functional.linear(mean, B)).relu()
+            x = (functional.linear(x, A, b) + functional.linear(_means(x, where), B)).relu()
         return x
 
     @override
@@ -165,3 +166,24 @@ class SignNet(Scheme):
         signs = [zip(phi(v), phi(-v), strict=True) for v in p.T]
         each = [torch.cat([plus + minus for plus, minus in of_node]) for of_node in zip(*signs, strict=True)]
         return torch.stack([C_2 @ torch.clamp(C_1 @ y + c_1, min=0) + c_2 for y in each])
+
+    @override
+    def define_node_rows(self, p: Tensor, graph: GraphBatch) -> Tensor:
+        assert graph.component is not None
+        rows = p.new_zeros(len(p), self.out_dim)
+        for component in graph.component.unique():
+            among = graph.component == component
+            rows[among] = self.define_rows(p[among])
+        return rows
+
+
+def _means(x: Tensor, where: Positions) -> Tensor:
+    """Mean of ``x (.., N, V, h)`` over the placed nodes of each node's component; ``(.., 1, V, h)`` without a graph."""
+    placed, component = where.placed, None if where.graph is None else where.graph.component
+    if component is None:
+        share = torch.ones_like(x[..., :1, :]) if placed is None else placed[..., None, None].to(x.dtype)
+        return (x * share).sum(-3, keepdim=True) / share.sum(-3, keepdim=True).clamp(min=1)
+    together = component[..., :, None] == component[..., None, :]
+    together = (together if placed is None else together & placed[..., None, :]).to(x.dtype)
+    means = together / together.sum(-1, keepdim=True).clamp(min=1)
+    return (means @ x.flatten(-2)).unflatten(-1, x.shape[-2:])
