@@ -238,6 +238,13 @@ def test_float32_that_cannot_tell_neighbors_apart_is_warned_of_once():
     ]
 
 
+def test_whole_numbers_that_float64_rounds_are_warned_of():
+    """Unix nanoseconds: all rotations had the angle of a rounded position."""
+    with pytest.warns(UserWarning, match=r"positions beyond 2\^53 are rounded .*256 for Unix times in nanoseconds"):
+        Positions(torch.tensor([[17 * 10**17], [17 * 10**17 + 100]]))
+    Positions(torch.tensor([[2**53 - 1], [100]]))
+
+
 # what is refused ---------------------------------------------------------------------------------------------------
 
 

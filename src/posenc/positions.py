@@ -37,6 +37,13 @@ COARSE = (
     "coincide. Pass float64, or subtract the first position in float64 and pass the difference."
 )
 """Warning of positions from ``COARSE_IN_FLOAT32`` on. It names no position, so that Python prints it once."""
+COARSE_IN_FLOAT64 = 2**53
+WIDE = (
+    "positions beyond 2^53 are rounded to steps of 2 or more (256 for Unix times in nanoseconds), because angles are "
+    "computed in float64, so neighboring positions coincide. Subtract the first position as integers, or count a "
+    "larger unit, as posenc.times does."
+)
+"""Warning of positions from ``COARSE_IN_FLOAT64`` on."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,7 +116,9 @@ class Positions:
                 f"a lattice of shape {self.lattice} has {math.prod(self.lattice)} points; "
                 f"there are {shape[-2]} positions. Use grid{self.lattice}, or lattice=None."
             )
-        if self.coords.is_floating_point() and readable(self.coords) and self.coords.numel():
+        # whole numbers on a GPU are not read: it would wait for them at each decoded token
+        read = self.coords.is_floating_point() or self.coords.device.type == "cpu"
+        if read and readable(self.coords) and self.coords.numel():
             _check_values(self.coords)
 
     @property
@@ -271,11 +280,13 @@ def _warn_if_rounded(coords: Tensor) -> None:
 
 
 def _check_values(coords: Tensor) -> None:
-    """Raise ValueError for coordinates that are not finite; warn where float32 cannot tell neighbors apart."""
+    """Raise ValueError for coordinates that are not finite; warn where floats cannot tell neighbors apart."""
     farthest = float(coords.detach().abs().amax())
     if math.isfinite(farthest):
         if coords.dtype == torch.float32 and farthest >= COARSE_IN_FLOAT32:
             warnings.warn(COARSE, UserWarning, stacklevel=2)
+        if coords.dtype in (torch.float64, torch.int64) and farthest >= COARSE_IN_FLOAT64:
+            warnings.warn(WIDE, UserWarning, stacklevel=2)
         return
     bad = int((~torch.isfinite(coords)).sum())
     raise ValueError(

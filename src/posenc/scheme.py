@@ -262,6 +262,13 @@ class Scheme(nn.Module, abc.ABC):
             setattr(cls, name, checked[name](vars(cls)[name]))
         state_signature(cls)
 
+    def _restate(self, **changes: Any) -> None:
+        """State other arguments of the constructor, for a copy that was changed in place."""
+        positional, named = self._arguments
+        given = inspect.signature(type(self)).bind_partial(*positional, **named).arguments
+        vars(self)["_arguments"] = ((), {**given, **changes})
+        self.built_as = ""
+
     @override
     def extra_repr(self) -> str:
         """Arguments of the constructor but for schemes, which are printed as parts."""

@@ -6,22 +6,32 @@ import io
 import itertools
 import typing
 
+import numpy as np
 import pytest
 import safetensors.torch as safetensors
 import torch
 from torch import nn
 
 from posenc.contract.case import Case, largest_difference
+from posenc.positions import Positions, grid
 from posenc.scheme import STATE, STATE_VERSION, Scheme
 from posenc.schemes import catalogue
 from posenc.schemes.alibi import ALiBi, plain_slopes, released_slopes
+from posenc.schemes.dense_grid import DenseGrid
+from posenc.schemes.grid_merge import GridMerge
+from posenc.schemes.grid_pe import GridPE
 from posenc.schemes.hash_grid import HashGrid
+from posenc.schemes.k_planes import KPlanes
 from posenc.schemes.learned import Learned
 from posenc.schemes.log_cpb import LogCPB
 from posenc.schemes.mixed_rope import MixedRoPE
+from posenc.schemes.multires_grid import MultiResolutionGrid
 from posenc.schemes.rope import RoPE
 from posenc.schemes.sinusoid import Sinusoid
+from posenc.schemes.siren import SIREN
+from posenc.schemes.swin_bias import SwinBias
 from posenc.schemes.t5_bias import T5Bias
+from posenc.schemes.tensorf import TensoRF
 
 
 def switches(kind: type[Scheme]) -> set[str]:
@@ -65,6 +75,70 @@ def test_a_state_is_refused_or_means_the_same(a, b, option):
     assert all(largest_difference(second[name], first[name]) <= 1e-12 for name in first), (
         f"{option} reads the same state otherwise"
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "option"),
+    [
+        (lambda: DenseGrid(2, (3, 7)), lambda: DenseGrid(2, (7, 3)), "resolution"),
+        (lambda: TensoRF((3, 4, 5)), lambda: TensoRF((5, 4, 3)), "resolution"),
+        (lambda: KPlanes(2, [(3, 7)]), lambda: KPlanes(2, [(7, 3)]), "resolutions"),
+        (lambda: MultiResolutionGrid(2, [(3, 7)]), lambda: MultiResolutionGrid(2, [(7, 3)]), "resolutions"),
+        (lambda: SwinBias(2, (2, 5)), lambda: SwinBias(2, (5, 2)), "window"),
+        (lambda: SIREN(8, 2, omega_0=30), lambda: SIREN(8, 2, omega_0=10), "omega_0"),
+    ],
+)
+def test_a_table_of_another_layout_is_refused(one, other, option):
+    """Tables of as many rows were read in another order."""
+    stream = io.BytesIO()
+    torch.save(one().state_dict(), stream)
+    stream.seek(0)
+    state = torch.load(stream, weights_only=True)
+    one().load_state_dict(state)
+    with pytest.raises(ValueError, match=rf"with {option}=.*, and this one has {option}=.* Build it with {option}="):
+        other().load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("make", "plain"),
+    [
+        (lambda: T5Bias(8, max_distance=np.int64(128)), lambda: T5Bias(8, max_distance=128)),
+        (lambda: T5Bias(8, buckets=torch.tensor(32)), lambda: T5Bias(8, buckets=32)),
+        (lambda: ALiBi(np.uint8(8)), lambda: ALiBi(8)),
+        (lambda: GridPE(np.uint8(12), axes=1), lambda: GridPE(12, axes=1)),
+        (lambda: HashGrid(2, np.array([4, 5]), table_size=np.int32(64)), lambda: HashGrid(2, (4, 5), table_size=64)),
+        (lambda: GridMerge(12, rotation_seed=np.int64(1)), lambda: GridMerge(12, rotation_seed=1)),
+        (lambda: LogCPB(2, window=torch.tensor([4, 5])), lambda: LogCPB(2, window=(4, 5))),
+        (lambda: KPlanes(2, resolutions=[np.int64(4), 8]), lambda: KPlanes(2, resolutions=[4, 8])),
+        (lambda: RoPE(np.int64(8), base=np.float64(500)), lambda: RoPE(8, base=500.0)),
+    ],
+)
+def test_numbers_of_numpy_and_torch_are_those_of_python(make, plain):
+    """Powers of 64-bit integers overflowed in silence, and a state with numbers of numpy could not be loaded."""
+    scheme, wanted = make(), plain()
+    assert str(scheme) == str(wanted)
+    stream = io.BytesIO()
+    torch.save(scheme.state_dict(), stream)
+    stream.seek(0)
+    wanted.load_state_dict(torch.load(stream, weights_only=True))
+    pos = Positions(torch.arange(40.0)[:, None] if scheme.claims.axes != 2 else grid(4, 5).coords / 8)
+    for site in scheme.claims.sites & {"embed", "bias"}:
+        if site == "embed":
+            assert torch.equal(scheme.embed(scheme.prepare(pos)), wanted.embed(wanted.prepare(pos)))
+        elif scheme.claims.axes == 1:
+            q = torch.zeros(1, 8, 40, 4)
+            pairs = (each.relate(each.prepare(pos), each.prepare(pos)) for each in (scheme, wanted))
+            first, second = (
+                each.bias(q, q, None, pair, None) for each, pair in zip((scheme, wanted), pairs, strict=True)
+            )
+            assert torch.equal(first, second)
+
+
+def test_a_copy_of_another_size_states_its_own_arguments():
+    assert str(Learned(12, 24, sigma=0.3).resized((24,), (30,))) == "Learned(dim=12, max_len=30, sigma=0.3)"
+    assert str(SwinBias(2, (3, 3)).resized((3, 3), (5, 4))) == "SwinBias(heads=2, window=(5, 4))"
+    moved = LogCPB(2, (8, 8), literal=True).moved((12, 12))
+    assert str(moved) == "LogCPB(heads=2, window=(12, 12), literal=True, made_for=(8, 8))"
 
 
 def test_a_model_whose_rotation_pairs_other_channels_is_refused():

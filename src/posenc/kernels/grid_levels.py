@@ -151,6 +151,20 @@ def tcnn_growth(base_resolution: int, per_level_scale: float, levels: int) -> tu
     return tuple(float(power * np.float32(base_resolution)) for power in powers)
 
 
+def on_each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, ...]:
+    """Return a resolution as one number for each axis.
+
+    Args:
+        resolution: One number, or one for each axis.
+        axes: Number of axes.
+
+    Returns:
+        The numbers.
+    """
+    each = resolution if isinstance(resolution, Sequence) else [resolution] * axes
+    return tuple(size.item() if isinstance(size, np.generic) else size for size in each)
+
+
 def lay_out(
     resolutions: Sequence[float | Sequence[float]],
     axes: int,

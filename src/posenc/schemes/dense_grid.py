@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from posenc.kernels.domain import UNIT, Points, make_domain
 from posenc.kernels.grid_definition import define_row
-from posenc.kernels.grid_levels import lay_out
+from posenc.kernels.grid_levels import lay_out, on_each_axis
 from posenc.kernels.interpolation import SPREAD, Interpolation, refuse_unknown, rows_at
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -74,7 +74,7 @@ class DenseGrid(Scheme):
         {"axes": 2, "resolution": 5, "domain": (-3, 60, ("wrap", "clamp"))},
         {"axes": 2, "resolution": 5, "domain": (-3, 60, "zero")},
     )
-    conventions = ("interpolation",)
+    conventions = ("interpolation", "resolution")
 
     table: nn.Parameter
 
@@ -93,6 +93,7 @@ class DenseGrid(Scheme):
         self.domain = make_domain(domain, axes)
         self.levels = lay_out((resolution,), axes, table_size=None, periodic=self.domain.periodic)
         self.interpolation: Interpolation = interpolation
+        self.resolution = on_each_axis(resolution, axes)
         self.table = nn.Parameter(torch.empty(self.levels[0].rows, features))
         self.reset_parameters(generator)
         self.claims = Claims(

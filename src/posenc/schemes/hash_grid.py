@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from posenc.kernels.domain import UNIT, Points, make_domain
 from posenc.kernels.grid_definition import define_row
-from posenc.kernels.grid_levels import hashed_level
+from posenc.kernels.grid_levels import hashed_level, on_each_axis
 from posenc.kernels.interpolation import SPREAD, Interpolation, refuse_unknown, rows_at
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -94,7 +94,7 @@ class HashGrid(Scheme):
         self.domain = make_domain(domain, axes)
         self.levels = (hashed_level(resolution, axes, table_size=table_size, periodic=self.domain.periodic),)
         self.interpolation: Interpolation = interpolation
-        self.resolution = tuple(resolution) if isinstance(resolution, Sequence) else (resolution,) * axes
+        self.resolution = on_each_axis(resolution, axes)
         self.table = nn.Parameter(torch.empty(table_size, features))
         self.reset_parameters(generator)
         self.claims = Claims(

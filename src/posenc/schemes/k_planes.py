@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels.domain import UNIT, Points, make_domain
+from posenc.kernels.grid_levels import on_each_axis
 from posenc.kernels.interpolation import refuse_unknown
 from posenc.kernels.planes import Factor, define_factor, factor_rows, lay_out_factors, weighted_scales
 from posenc.positions import Positions
@@ -79,6 +80,8 @@ class KPlanes(Scheme):
         {"axes": 2, "resolutions": (2, 4), "features": 3},
     )
 
+    conventions = ("resolutions",)
+
     table: nn.Parameter
 
     def __init__(
@@ -110,6 +113,7 @@ class KPlanes(Scheme):
             first = self.scales[-1][-1].rows.stop if self.scales else 0
             pairs = list(itertools.combinations(range(axes), 2))
             self.scales.append(lay_out_factors(resolution, pairs, self.domain, first))
+        self.resolutions = tuple(on_each_axis(each, axes) for each in resolutions)
         self.table = nn.Parameter(torch.empty(self.scales[-1][-1].rows.stop, features))
         self.reset_parameters(generator)
         self.claims = Claims(

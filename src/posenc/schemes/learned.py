@@ -171,6 +171,7 @@ class Learned(Scheme):
         other = copy.deepcopy(self)
         other.table = nn.Parameter(torch.cat([first, table.to(first.dtype)]), self.table.requires_grad)
         other.claims = dataclasses.replace(self.claims, range=(0, before + math.prod(to) - 1))
+        other._restate(max_len=len(other.table))
         return other
 
     @override

@@ -145,6 +145,7 @@ class LogCPB(PairScheme):
         other = copy.deepcopy(self)
         other.window = tuple(window)
         other.claims = dataclasses.replace(self.claims, range=tuple((0, size - 1) for size in window))
+        other._restate(window=other.window, **({"made_for": self.made_for} if self.literal else {}))
         return other
 
     @override

@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from posenc.kernels.domain import UNIT, Points, make_domain
 from posenc.kernels.grid_definition import define_row
-from posenc.kernels.grid_levels import Convention, growth, lay_out
+from posenc.kernels.grid_levels import Convention, growth, lay_out, on_each_axis
 from posenc.kernels.interpolation import SPREAD, Interpolation, refuse_unknown, rows_at
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
@@ -80,7 +80,7 @@ class MultiResolutionGrid(Scheme):
         {"axes": 2, "resolutions": (3, 5, 9), "table_size": 32, "domain": (-12, 80, "wrap")},
         {"axes": 2, "resolutions": (3, 5, 9), "table_size": 32, "domain": (-2, 30, ("clamp", "zero"))},
     )
-    conventions = ("convention", "interpolation")
+    conventions = ("convention", "interpolation", "resolutions")
 
     table: nn.Parameter
 
@@ -102,6 +102,7 @@ class MultiResolutionGrid(Scheme):
         periodic = self.domain.periodic
         self.levels = lay_out(resolutions, axes, table_size=table_size, convention=convention, periodic=periodic)
         self.convention: Convention = convention
+        self.resolutions = tuple(on_each_axis(each, axes) for each in resolutions)
         self.interpolation: Interpolation = interpolation
         self.table = nn.Parameter(torch.empty(self.levels[-1].first + self.levels[-1].rows, features))
         self.reset_parameters(generator)

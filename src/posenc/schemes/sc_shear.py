@@ -63,6 +63,7 @@ class SCShear(Scheme):
         {"n": 28, "hidden": (128,)},
         {"n": 28, "hidden": (8, 4), "relu": (True, False)},
     )
+    conventions = ("kappa",)
 
     readout: Readout | None
 

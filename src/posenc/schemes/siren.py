@@ -61,6 +61,7 @@ class SIREN(Scheme):
   author={Sitzmann, Vincent and Martel, Julien and Bergman, Alexander and Lindell, David and Wetzstein, Gordon},
   booktitle={NeurIPS}, year={2020}, note={arXiv:2006.09661}}"""
     examples = ({"dim": 12}, {"dim": 12, "axes": 2}, {"dim": 12, "omega_0": 0.5})
+    conventions = ("omega_0",)
     wide = frozenset({"weight", "shift"})
 
     weight: nn.Parameter

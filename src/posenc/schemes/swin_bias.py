@@ -69,6 +69,8 @@ class SwinBias(PairScheme):
     )
     bias_reads = frozenset()
 
+    conventions = ("window",)
+
     table: nn.Parameter
 
     def __init__(self, heads: int, window: Sequence[int], *, generator: torch.Generator | None = None) -> None:
@@ -147,6 +149,7 @@ class SwinBias(PairScheme):
         other.window, rows = tuple(to), rows.reshape(-1, heads).to(self.table.dtype)
         other.table = nn.Parameter(rows, self.table.requires_grad)
         other.claims = dataclasses.replace(self.claims, range=tuple((0, size - 1) for size in to))
+        other._restate(window=other.window)
         return other
 
     @override

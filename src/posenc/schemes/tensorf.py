@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from posenc.kernels.domain import UNIT, Points, make_domain
+from posenc.kernels.grid_levels import on_each_axis
 from posenc.kernels.interpolation import refuse_unknown
 from posenc.kernels.planes import define_factor, factor_rows, lay_out_factors, weighted_scales
 from posenc.positions import Positions
@@ -72,6 +73,8 @@ class TensoRF(Scheme):
         {"resolution": (3, 2, 5), "components": 2, "domain": (-9, 60, ("clamp", "wrap", "zero"))},
     )
 
+    conventions = ("resolution",)
+
     table: nn.Parameter
 
     def __init__(
@@ -86,6 +89,7 @@ class TensoRF(Scheme):
         refuse_unknown(3, components, "linear")
         self.domain = make_domain(domain, 3)
         self.factors = lay_out_factors(resolution, (*PLANES, *LINES), self.domain)
+        self.resolution = on_each_axis(resolution, 3)
         self.table = nn.Parameter(torch.empty(self.factors[-1].rows.stop, components))
         self.reset_parameters(generator)
         self.claims = Claims(
