@@ -4,6 +4,7 @@ import functools
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
@@ -71,6 +72,12 @@ def test_positions_of_frames_of_qwen2_5_vl(seconds):
 def test_positions_of_qwen3_vl(text):
     ids, *_ = theirs("Qwen3VLModel", [text], "qwen3_vl")
     assert torch.equal(multimodal(text).coords, ids[0])
+
+
+def test_sizes_of_numpy_and_torch_are_those_of_python():
+    wanted = multimodal([5, (1, 4, 6), 3]).coords
+    for sizes in ([np.int64(5), np.array([1, 4, 6]), 3], [5, torch.tensor([1, 4, 6]), torch.tensor(3)]):
+        assert torch.equal(multimodal(sizes).coords, wanted)
 
 
 def test_text_after_a_long_video_may_start_after_its_frames():

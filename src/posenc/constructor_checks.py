@@ -8,12 +8,13 @@ that cannot be read, are not.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 import operator
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import torch
@@ -43,6 +44,32 @@ def state_signature(kind: Any) -> None:
     if sys.version_info < OWN_INIT and ("__init__" not in vars(kind) or hasattr(kind, "__signature__")):
         of_init = inspect.signature(kind.__init__)
         kind.__signature__ = of_init.replace(parameters=[*of_init.parameters.values()][1:])
+
+
+def checking_types(init: Callable[..., None]) -> Callable[..., None]:
+    """Make a constructor say in a sentence which argument is of another type. Its own sentences come first.
+
+    Args:
+        init: The constructor.
+
+    Returns:
+        The constructor, which reads numbers of numpy and torch as those of Python (``plain_arguments``).
+    """
+
+    @functools.wraps(init)
+    def checked(self: Any, *positional: Any, **named: Any) -> None:
+        kind: Any = type(self)
+        given, by_name = plain_arguments(positional, named)
+        try:
+            init(self, *given, **by_name)
+        except (TypeError, AttributeError, RuntimeError, OverflowError):
+            if kind.__init__ is checked:
+                refuse_other_types(kind, given, by_name)
+            raise
+        if kind.__init__ is checked:
+            refuse_other_types(kind, given, by_name)
+
+    return checked
 
 
 def plain_arguments(positional: Sequence[Any], named: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -154,12 +155,18 @@ def _positions(segments: Sequence[Any], block: Block, device: torch.device | str
     return Positions(coords, None if bool(real.all()) else real).to(device or torch.get_default_device())
 
 
+def _numbers(sizes: Sequence[Any]) -> list[Any]:
+    """Sizes with numbers of numpy and torch, as an image processor has them, as those of Python."""
+    return [size.tolist() if isinstance(size, Tensor | np.generic) else size for size in sizes]
+
+
 def _coordinates(segments: Sequence[Segment], block: Block) -> Tensor:
     """Coordinates ``(N, 3)`` of one text."""
     start: float = 0
     parts = [torch.empty(0, 3, dtype=torch.int64, device="cpu")]
     for segment in segments:
-        sizes = [segment] if isinstance(segment, int) else list(segment) if isinstance(segment, tuple) else []
+        plain = segment.tolist() if isinstance(segment, Tensor | np.generic | np.ndarray) else segment
+        sizes = [plain] if isinstance(plain, int) else _numbers(plain) if isinstance(plain, tuple | list) else []
         if len(sizes) not in (1, 3) or any(isinstance(size, bool) or not isinstance(size, int) for size in sizes):
             raise ValueError(
                 "a segment is a number of text tokens or (frames, rows, columns), as [5, (1, 4, 6), 3]; got "

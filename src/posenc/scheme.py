@@ -27,7 +27,7 @@ from typing_extensions import override
 from posenc.claims import Claims as Claims
 from posenc.claims import Interval, Read
 from posenc.claims import Site as Site
-from posenc.constructor_checks import plain_arguments, refuse_other_types, state_signature
+from posenc.constructor_checks import checking_types, plain_arguments, state_signature
 from posenc.graph_batch import GraphBatch
 from posenc.positions import Positions, readable
 
@@ -154,25 +154,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{type(value).__name__} of {len(value)}" if listed else "..."
 
 
-def _checking_types(init: Callable[Args, None]) -> Callable[Args, None]:
-    """A constructor that says in a sentence which argument is of another type. Its own sentences come first."""
-
-    @functools.wraps(init)
-    def checked(*positional: Args.args, **named: Args.kwargs) -> None:
-        kind: Any = type(positional[0])
-        given, by_name = plain_arguments(positional[1:], named)
-        try:
-            init(positional[0], *given, **by_name)
-        except (TypeError, AttributeError, RuntimeError, OverflowError):
-            if kind.__init__ is checked:
-                refuse_other_types(kind, given, by_name)
-            raise
-        if kind.__init__ is checked:
-            refuse_other_types(kind, given, by_name)
-
-    return checked
-
-
 class Scheme(nn.Module, abc.ABC):
     """Base class of positional encodings: an ``nn.Module`` that reads positions and acts at named sites of a network.
 
@@ -257,7 +238,7 @@ class Scheme(nn.Module, abc.ABC):
     def __init_subclass__(cls) -> None:
         """Let a subclass refuse wrong sites, at which most maps would return ``x``, and arguments of another type."""
         super().__init_subclass__()
-        checked: dict[str, Any] = {"__init__": _checking_types} | dict.fromkeys(MAPPED, _refusing_other_sites)
+        checked: dict[str, Any] = {"__init__": checking_types} | dict.fromkeys(MAPPED, _refusing_other_sites)
         for name in checked.keys() & vars(cls).keys():
             setattr(cls, name, checked[name](vars(cls)[name]))
         state_signature(cls)

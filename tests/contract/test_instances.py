@@ -108,6 +108,21 @@ def test_an_instance_of_other_heads_widths_and_axes_passes(name, options):
     assert report.ok, report
 
 
+@pytest.mark.bare
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda: [posenc.Random(12, 24), posenc.RoPE(12)],  # an entry that no draw changes was a deterministic change
+        lambda: [posenc.SIREN(12), posenc.ALiBi(2)],
+        lambda: [posenc.PEG(12, axes=1), posenc.Sinusoid(12)],  # one row alone has no neighbors to mix
+    ],
+)
+def test_a_sum_of_valid_schemes_passes_its_claims(parts):
+    report = check(posenc.Sum(parts()), family="claims")
+    assert report.ok, report
+
+
 def test_every_scheme_has_an_instance_here():
     assert set(OTHERS) == set(catalogue())
 

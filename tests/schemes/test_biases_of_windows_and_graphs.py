@@ -233,7 +233,7 @@ def test_a_number_in_place_of_edges_is_refused():
         (lambda: GraphDistance(4, [(0, 1)], edge_types=2), r"types of edges are read from the graphs of a batch"),
         (
             lambda: GraphDistance(4, edge_types=2).prepare(graphs([[(0, 1)]], view="hops")),
-            r"a bias for 2 types of edges, and these graphs have no integer edge_attr",
+            r"a bias for 2 types of edges, and these graphs have no edge_attr of whole numbers",
         ),
         (
             lambda: GraphDistance(4, edge_types=2).prepare(

@@ -248,7 +248,7 @@ def test_the_ends_of_a_box_are_inside_and_have_a_slope_however_they_are_rounded(
 
 def test_far_outside_is_clamped_and_wrapped_as_near():
     clamped, wrapped = (spread(DenseGrid(1, 4, domain=Box(0, 1, rule))) for rule in ("clamp", "wrap"))
-    rows = at(clamped, [1e20], [-1e20], [1.0], [0.0])
+    rows = at(clamped, [1e15], [-1e15], [1.0], [0.0])
     assert torch.equal(rows[:2], rows[2:])
     torch.testing.assert_close(at(wrapped, [2.0**40 + 0.375], [-(2.0**40) + 0.375]), at(wrapped, [0.375], [0.375]))
 

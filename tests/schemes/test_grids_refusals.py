@@ -108,7 +108,7 @@ def test_bad_input(make, sentence):
         ),
         (lambda: DenseGrid(2, 4, domain=Box("clamp")), r"needs finite numbers low < high; got clamp and 1\.0"),
         (lambda: HashGrid(2, 4, table_size=1e6), r"T = 2\^k rows; got table_size=1000000\.0\. Use 1048576\."),
-        (lambda: MultiResolutionGrid(2, 16), r"one entry per level; got the number 16\. Write \(16,\) or growth"),
+        (lambda: MultiResolutionGrid(2, 16), r"one entry per level; got 16\. Write \(16,\) or growth"),
         (
             lambda: MultiResolutionGrid(2, (4.0,), convention="tcnn").load_tcnn([0.0] * 32),
             r"params is a flat tensor, encoding\.params; got list",

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from posenc.kernels.householder import refuse_hidden
 from posenc.kernels.pairs import Pairs
 from posenc.positions import readable
 
@@ -111,15 +112,20 @@ def sums_at_tokens(u: Tensor, keys: KeyOrder, seen: Tensor) -> tuple[Tensor, Ten
     return take_rows(sums, last), take_rows(sums, rank)
 
 
-def hidden_queries(keys: KeyOrder, seen: Tensor) -> Tensor:
-    """Return True for queries that may attend to a key and not to every earlier one of its document.
+def hidden_queries(keys: KeyOrder, seen: Tensor, scheme: str) -> Tensor:
+    """Refuse queries that may attend to a key and not to every earlier one of its document, or return True for them.
 
     Args:
         keys: The order.
         seen: ``allowed_pairs``, ``(.., Q, K)``, with keys as they are given.
+        scheme: Name of the scheme, for the message.
 
     Returns:
         Booleans ``(.., Q)``.
+
+    Raises:
+        ValueError: There is such a query. Where values may not be read, as while ``torch.compile`` traces, none is
+            raised.
     """
     if not keys.order.shape[-1]:
         return seen.any(-1)
@@ -128,7 +134,29 @@ def hidden_queries(keys: KeyOrder, seen: Tensor) -> Tensor:
     start = torch.where(begins, at, 0).cummax(-1).values
     last = torch.where(seen, _places(keys.order)[..., None, :], -1).amax(-1)
     first = start.expand(*last.shape[:-1], -1).gather(-1, last.clamp(min=0))
-    return (last >= 0) & (seen.sum(-1) != last - first + 1)
+    hidden = (last >= 0) & (seen.sum(-1) != last - first + 1)
+    refuse_hidden(hidden, scheme)
+    return hidden
+
+
+def rotated_difference(q: Tensor, k: Tensor, turns: Tensor, keys: KeyOrder, seen: Tensor, hidden: Tensor) -> Tensor:
+    """Compute ``q_n^T R(a_nj) k_j - q_n . k_j`` of all pairs, 0 where a query may not attend.
+
+    Args:
+        q: Queries ``(B, H, Q, D)``.
+        k: Keys ``(B, h, K, D)``; each serves H / h heads of queries.
+        turns: Angles of each token ``(B, h, K, D / 2)`` in the order of ``keys``.
+        keys: The order.
+        seen: ``allowed_pairs``, ``(.., Q, K)``.
+        hidden: ``hidden_queries``, ``(.., Q)``, whose rows are NaN.
+
+    Returns:
+        The difference ``(B, H, Q, K)``.
+    """
+    at_q, at_k = sums_at_tokens(turns, keys, seen)
+    q, k = q.to(turns.dtype), k.to(turns.dtype).repeat_interleave(q.shape[1] // k.shape[1], 1)
+    difference = (rotate_halves(q, at_q) @ rotate_halves(k, at_k).mT - q @ k.mT).where(seen, 0)
+    return difference.masked_fill(hidden[..., None], torch.nan)
 
 
 def take_rows(rows: Tensor, index: Tensor) -> Tensor:

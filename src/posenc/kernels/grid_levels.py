@@ -151,20 +151,6 @@ def tcnn_growth(base_resolution: int, per_level_scale: float, levels: int) -> tu
     return tuple(float(power * np.float32(base_resolution)) for power in powers)
 
 
-def on_each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, ...]:
-    """Return a resolution as one number for each axis.
-
-    Args:
-        resolution: One number, or one for each axis.
-        axes: Number of axes.
-
-    Returns:
-        The numbers.
-    """
-    each = resolution if isinstance(resolution, Sequence) else [resolution] * axes
-    return tuple(size.item() if isinstance(size, np.generic) else size for size in each)
-
-
 def lay_out(
     resolutions: Sequence[float | Sequence[float]],
     axes: int,
@@ -203,17 +189,17 @@ def lay_out(
             "tiny-cuda-nn's levels are not a whole number of cells wide, so they cannot be periodic. Use "
             "convention='paper' with outside='wrap', or another rule for points outside."
         )
-    if isinstance(resolutions, int | float):
+    if resolutions is None or isinstance(resolutions, int | float):
+        number = 16 if resolutions is None else resolutions
         raise ValueError(
-            f"resolutions has one entry per level; got the number {resolutions}. Write ({resolutions},) or "
-            "growth(16, 512, 16)."
+            f"resolutions has one entry per level; got {resolutions}. Write ({number},) or growth(16, 512, 16)."
         )
     if not len(resolutions):
         raise ValueError("a grid needs at least one resolution; got none. Write resolutions=growth(16, 512, 16).")
     levels: list[Level] = []
     for resolution in resolutions:
         first = levels[-1].first + levels[-1].rows if levels else 0
-        levels.append(_level(_each_axis(resolution, axes), first, table_size, convention, periodic))
+        levels.append(_level(on_each_axis(resolution, axes), first, table_size, convention, periodic))
     return tuple(levels)
 
 
@@ -224,6 +210,7 @@ def _level(
     convention: Convention,
     periodic: tuple[bool, ...],
 ) -> Level:
+    resolution = tuple(map(float, resolution))
     if convention == "paper":
         if any(r != int(r) for r in resolution):
             raise ValueError(
@@ -258,7 +245,19 @@ def _is_power_of_two(size: int) -> bool:
     return hasattr(size, "__index__") and size >= 1 and not size & (size - 1)
 
 
-def _each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, ...]:
+def on_each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, ...]:
+    """Return a resolution as one number for each axis.
+
+    Args:
+        resolution: One number, or one for each axis.
+        axes: Number of axes.
+
+    Returns:
+        The numbers.
+
+    Raises:
+        ValueError: Another number of them, or one below 1 or from 2^31 - 1 on.
+    """
     each = (resolution,) * axes if isinstance(resolution, int | float | np.number) else resolution
     resolutions = tuple(float(r) for r in each)
     if len(resolutions) != axes:
@@ -267,7 +266,7 @@ def _each_axis(resolution: float | Sequence[float], axes: int) -> tuple[float, .
         raise ValueError(
             f"a resolution is at least 1, and less than 2^31 - 1; got {resolution!r}. The papers begin at 16."
         )
-    return resolutions
+    return tuple(int(r) if r.is_integer() else r for r in resolutions)
 
 
 def hashed_level(resolution: int | Sequence[int], axes: int, *, table_size: int, periodic: Sequence[bool]) -> Level:

@@ -127,8 +127,8 @@ def require_types_of_edges(pos: Positions, count: int, name: str) -> None:
     found = None if pos.graph is None else pos.graph.edge_types
     if found is None:
         raise ValueError(
-            f"this {name} has a bias for {count} types of edges, and these graphs have no integer edge_attr. Pass "
-            "Graph(edge_index, num_nodes, edge_attr=types), or leave edge_types out."
+            f"this {name} has a bias for {count} types of edges, and these graphs have no edge_attr of whole numbers "
+            "from 0 to 32,766. Pass Graph(edge_index, num_nodes, edge_attr=types), or leave edge_types out."
         )
     highest = int(found.max()) if readable(found) and found.numel() else 0
     if highest > count:

@@ -1,6 +1,6 @@
 """Dense grid: one trained feature vector for each vertex of a regular grid, interpolated within each cell.
 
-    row(x, y, z) = x + y S + z S^2,   S = R + 1 vertices per axis (of each axis, where resolutions differ)
+    row(x, y, z) = x + y S + z S^2,   S = R + 1 vertices per axis, R on an axis that wraps
     e(x) = sum_{c in {0, 1}^P} prod_p (t_p if c_p else 1 - t_p) table[row(floor(R x) + c)],   t = R x - floor(R x)
 
 No two vertices share a row of the table.

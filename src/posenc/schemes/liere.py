@@ -5,7 +5,7 @@
 ComRoPE makes the generators commute, so that R(p)^T R(p') = R(p' - p) for blocks of any width. For block j
 
     G_a,j = m_a,j A_j                              ``commuting="linearly dependent"`` (ComRoPE-LD)
-    G_a,j = A_j if j = a mod P, 0 otherwise        ``commuting="axial partition"`` (ComRoPE-AP),   A_j = P_j - P_j^T
+    G_a,j = A_j if a = j mod P, 0 otherwise        ``commuting="axial partition"`` (ComRoPE-AP),   A_j = P_j - P_j^T
 
 Source: Ostmeier et al. 2024, arXiv 2406.10322, eqs. 5 to 7; Yu et al. 2025, arXiv 2506.03737 (ComRoPE).
 

@@ -1,7 +1,7 @@
 """Multiresolution hash grid: the encoding of Instant NGP; grids from coarse to fine, dense if they fit, hashed if not.
 
     b = exp((ln R_max - ln R_min) / (L - 1)),   R_l = floor(R_min b^l),   l = 0 .. L - 1     (equations 2 and 3)
-    e(x) = [e_0(x) | .. | e_{L-1}(x)]: level l is a DenseGrid if (R_l + 1)^P <= T, and a HashGrid of T rows if not
+    e(x) = [e_0(x) | .. | e_{L-1}(x)]: level l is a DenseGrid if its (R_l + 1)^P vertices are at most T, else a HashGrid
 
 Source: Müller et al. 2022, arXiv 2201.05989, section 3.
 

@@ -1,7 +1,7 @@
 """PaTH: position encoding by accumulating Householder-like transformations, one from the content of each token.
 
     s_ij = q_i^T H_i H_{i-1} .. H_{j+1} k_j,       H_l = I - beta_l w_l w_l^T          (section 2)
-    w_l = c_l / |c_l|,  c = silu(conv(W x)),       beta_l = 2 sigmoid(u . x_l + b)
+    w_l = c_l / (|c_l|^2 + 1e-6)^(1/2),  c = silu(conv(W x)),  beta_l = 2 sigmoid(u . x_l + b)
 
 conv is a causal convolution of each channel over three tokens, W has a low rank. Between key and query a head can thus
 reflect or erase directions, which is what tracking a state needs.
@@ -20,7 +20,8 @@ Conventions:
   ``ChunkedAttention`` ends documents and is possible.
 - Build it for the number of key heads; query heads share them. The variant of the paper with a forget gate (PaTH-FoX)
   is not here: a ``Sum`` with ``FoX`` is refused, because a cache stores one value of ``keep`` per key.
-- Weights start from N(0, 0.02^2) and b from 0, so beta starts near 1, a projection. A token with ``placed=False`` has
+- Weights start from N(0, 0.02^2) and b from 0, so beta starts near 1: a projection where |c| is far above
+  0.001, as in wide models. A token with ``placed=False`` has
   ``H = I``.
 - It is equal to the scalar definition and to a transcription of the authors' ``naive_path_attn``; their package needs
   Triton.

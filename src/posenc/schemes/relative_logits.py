@@ -15,7 +15,7 @@ Conventions:
 - Inkling's full layers multiply queries and bias by a temperature, if the configuration has one (the default has none):
   ``RelativeLogits(.., temperature=Temperature(L, smooth=True))`` does both. Its convolutions and its norm of q and k
   are the model's.
-- B starts from N(0, sigma^2), W as torch's linear layers.
+- B starts from N(0, 0.02^2), W as torch's linear layers.
 - Positions are whole numbers. Packed documents are separate.
 
 There is no FlexAttention form: a score_mod sees one pair, and a query's row has to be looked up.

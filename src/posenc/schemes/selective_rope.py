@@ -1,7 +1,7 @@
 """Selective RoPE: rotation of queries and keys by angles that are read from the content of each token.
 
     s_nj = q_n^T R(a_nj) k_j,      a_nj,i = -T_i sum_{j < l <= n} phi_l,i,      T_i = theta^(-2 i / D)
-    phi_l = conv(W y_l),           y_l = x_l, of which the part of each head is divided by its norm
+    phi_l = conv(W y_l),           y_l = x_l, of which the part z of each head is z / (|z|^2 + 1e-6)^(1/2)
 
 conv is a causal convolution of each channel over four tokens, W has a low rank. RoPE is phi = 1 for every token.
 
@@ -34,15 +34,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from typing_extensions import override
 
-from posenc.kernels.content_rotation import (
-    hidden_queries,
-    key_order,
-    ordered_convolution,
-    rotate_halves,
-    sums_at_tokens,
-    take_rows,
-)
-from posenc.kernels.householder import UndividedPairs, allowed_pairs, refuse_hidden
+from posenc.kernels import content_rotation as rotation
+from posenc.kernels.householder import UndividedPairs, allowed_pairs
 from posenc.kernels.pairs import Pairs
 from posenc.kernels.shape_checks import require_kept
 from posenc.positions import Positions
@@ -108,9 +101,8 @@ class SelectiveRoPE(Scheme):
                 f"and a finite base > 0; got dim={dim!r}, head_dim={head_dim!r}, heads={heads!r}, rank={rank!r}, "
                 f"kernel={kernel!r}, base={base!r}. Write SelectiveRoPE(dim=64, head_dim=16, heads=4)."
             )
-        self.down = nn.Parameter(torch.empty(rank, dim))
-        self.up = nn.Parameter(torch.empty(heads * head_dim // 2, rank))
-        self.taps = nn.Parameter(torch.empty(heads, head_dim // 2, kernel))
+        shapes = (rank, dim), (heads * head_dim // 2, rank), (heads, head_dim // 2, kernel)
+        self.down, self.up, self.taps = (nn.Parameter(torch.empty(shape)) for shape in shapes)
         self.reset_parameters(generator)
         self.claims = Claims(
             translation="exact",
@@ -164,16 +156,11 @@ class SelectiveRoPE(Scheme):
         wide = torch.promote_types(torch.promote_types(q.dtype, kept.dtype), torch.float32)
         rows, taps = (per_head(t, q, "SelectiveRoPE").to(wide) for t in (kept, self.taps))
         seen = allowed_pairs(pair.of, attn_mask)
-        order = key_order(pair.of, seen)
-        hidden = hidden_queries(order, seen)
-        refuse_hidden(hidden, "SelectiveRoPE")
-        exponents = -torch.arange(0, self.head_dim, 2, device=q.device, dtype=wide) / self.head_dim
-        turns = ordered_convolution(take_rows(rows, order.order), taps, order) * self.base**exponents
-        at_q, at_k = sums_at_tokens(turns, order, seen)
-        queries, keys = q.to(wide), k.to(wide).repeat_interleave(q.shape[1] // k.shape[1], 1)
-        turned = rotate_halves(queries, at_q) @ rotate_halves(keys, at_k).mT
-        bias = (turned - queries @ keys.mT).where(seen, 0)
-        return pair.of.neutral(bias.masked_fill(hidden[..., None], torch.nan))
+        order = rotation.key_order(pair.of, seen)
+        hidden = rotation.hidden_queries(order, seen, "SelectiveRoPE")
+        temperatures = self.base ** (-torch.arange(0, self.head_dim, 2, device=q.device, dtype=wide) / self.head_dim)
+        turns = rotation.ordered_convolution(rotation.take_rows(rows, order.order), taps, order) * temperatures
+        return pair.of.neutral(rotation.rotated_difference(q, k, turns, order, seen, hidden))
 
     @override
     def define_bias(self, at: At) -> Tensor:

@@ -31,6 +31,7 @@ from torch.nn import functional
 from typing_extensions import override
 
 from posenc.graph_batch import GraphBatch
+from posenc.kernels.component_means import component_means
 from posenc.positions import Positions
 from posenc.scheme import Claims, Scheme
 
@@ -150,7 +151,7 @@ class SignNet(Scheme):
         x = v[..., None]
         for layer in self.phi:
             A, B, b = (w.to(x.dtype) for w in layer)
-            x = (functional.linear(x, A, b) + functional.linear(_means(x, where), B)).relu()
+            x = (functional.linear(x, A, b) + functional.linear(component_means(x, where), B)).relu()
         return x
 
     @override
@@ -175,15 +176,3 @@ class SignNet(Scheme):
             among = graph.component == component
             rows[among] = self.define_rows(p[among])
         return rows
-
-
-def _means(x: Tensor, where: Positions) -> Tensor:
-    """Mean of ``x (.., N, V, h)`` over the placed nodes of each node's component; ``(.., 1, V, h)`` without a graph."""
-    placed, component = where.placed, None if where.graph is None else where.graph.component
-    if component is None:
-        share = torch.ones_like(x[..., :1, :]) if placed is None else placed[..., None, None].to(x.dtype)
-        return (x * share).sum(-3, keepdim=True) / share.sum(-3, keepdim=True).clamp(min=1)
-    together = component[..., :, None] == component[..., None, :]
-    together = (together if placed is None else together & placed[..., None, :]).to(x.dtype)
-    means = together / together.sum(-1, keepdim=True).clamp(min=1)
-    return (means @ x.flatten(-2)).unflatten(-1, x.shape[-2:])

@@ -7,7 +7,7 @@ Source: the released code of Llama 4 in transformers (offset 1, L 8192, alpha 0.
 2501.19399, for the idea; Ministral 3 in transformers (offset 0); Inkling in transformers (smooth, offset 1).
 
 Conventions:
-- Positions below L have t = 1, negative ones too.
+- Positions below L - offset have t = 1, negative ones too.
 - Only queries are multiplied, thus the product with each key. A bias of another scheme is not; Inkling's is.
 - n is the position. Llama 4's code counts the tokens in its cache instead, which left padding changes.
 - The contract measures claims at small positions, where the default length has no effect. ``posenc check
