@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-SINGULAR: Mapping[str, str] = {"series": "series", "classes": "class", "vertices": "vertex"}
+SINGULAR: Mapping[str, str] = {"series": "series", "classes": "class", "vertices": "vertex", "meshes": "mesh"}
 """Nouns in the plural whose singular is more than an s shorter."""
 
 

@@ -15,6 +15,7 @@ from posenc.workbench.data.clouds import MOST_COLUMNS
 from posenc.workbench.data.labeled_images import SUFFIXES as IMAGES
 from posenc.workbench.data.readers import (
     cifar_batches,
+    class_folders,
     cloud_folder,
     edge_table,
     find_reader,
@@ -279,7 +280,7 @@ def _of_folder(path: Path) -> Iterator[Form]:
     if parts := train_val_files.match(path):
         yield Form(train_val_files.FORM, parts, ("language",), "text")
     labels = image_labels.tables_in(path)
-    counts, classes, first = _counted(path, labels)
+    counts, folders, first = _counted(path, labels)
     clouds = cloud_folder.match(path)
     if clouds:
         yield _of_cloud_folder(path, clouds)
@@ -288,12 +289,12 @@ def _of_folder(path: Path) -> Iterator[Form]:
         name = f"{one}; posenc run points takes a folder with a folder of clouds for each class"
         clouds = f"its files hold points, as {min(loose).name}"
         yield Form(name, clouds, ())
-    for kind, studies in (("images", IMAGE_STUDIES), ("meshes", ())):
+    for kind in ("images", "meshes"):
         if kind == "meshes" and clouds:
             continue
-        if counts[kind] and (named := classes.get(kind)):
-            form = f"class folders of {kind}: {len(named)} classes, {counts[kind]:,} {kind}"
-            yield Form(form, f"its folders have {kind}", studies, "images" if kind == "images" else "")
+        if counts[kind] and (named := folders.get(kind)):
+            form = _of_image_folders(path) if kind == "images" else _of_mesh_folders(path, len(named), counts[kind])
+            yield from filter(None, (form,))
         elif counts[kind]:
             one = "image-fit" if kind == "images" else "shape-fit"
             name = f"{count_of(counts[kind], kind)} without class folders"
@@ -317,8 +318,8 @@ def _of_folder(path: Path) -> Iterator[Form]:
 
 
 def _counted(path: Path, labels: Collection[Path]) -> tuple[Counter[str], dict[str, set[str]], dict[str, Path]]:
-    """Kind of files to their number, to the names of their class folders, and to the first of them."""
-    counts, classes = Counter[str](), dict[str, set[str]]()
+    """Kind of files to their number, to the names of their folders, and to the first of them."""
+    counts, folders = Counter[str](), dict[str, set[str]]()
     first = dict[str, Path]()
     for number, file in enumerate(path.rglob("*")):
         if number == MOST_FILES:
@@ -330,13 +331,35 @@ def _counted(path: Path, labels: Collection[Path]) -> tuple[Counter[str], dict[s
         counts[kind] += 1
         first[kind] = min(first.get(kind, file), file)
         if len(inside.parts) > 1:
-            folder = (
-                inside.parts[1]
-                if inside.parts[0] in ("train", "test", "val") and len(inside.parts) > 2
-                else inside.parts[0]
-            )
-            classes.setdefault(kind, set()).add(folder)
-    return counts, classes, first
+            folders.setdefault(kind, set()).add(inside.parts[0])
+    return counts, folders, first
+
+
+def _of_image_folders(path: Path) -> Form | None:
+    """Form of class folders of images, with the counts of their reader; None if it takes the classes from a CSV."""
+    name = class_folders.FORM
+    try:
+        read = class_folders.read(path, ReadingOptions())
+    except UserFileError:  # the description of the form names the reason
+        pass
+    else:
+        if read.form != class_folders.FORM:
+            return None
+        images = count_of(sum(map(len, read.parts.values())), "images")
+        name += f": {count_of(len(read.parts['train'].classes), 'classes')}, {images}"
+    return Form(name, "its folders have images", IMAGE_STUDIES, "images")
+
+
+def _of_mesh_folders(path: Path, folders: int, meshes: int) -> Form:
+    """Form of meshes in folders that are no class folders, with the reason."""
+    try:
+        cloud_folder.read(path, ReadingOptions())
+    except UserFileError as error:
+        lines = (str(error),)
+    else:
+        lines = ()
+    name = f"{count_of(meshes, 'meshes')} in {count_of(folders, 'folders')}"
+    return Form(name, "its folders have meshes", (), lines=lines)
 
 
 def _of_cloud_folder(path: Path, reason: str) -> Form:

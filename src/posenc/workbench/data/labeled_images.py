@@ -16,12 +16,6 @@ from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import require_file
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
-PART_FOLDERS: Mapping[str, tuple[str, ...]] = {
-    "train": ("train", "training"),
-    "validation": ("val", "validation", "valid"),
-    "test": ("test", "testing"),
-}
-"""Part to the possible names of its folder."""
 PART_NAMES = {"train": "training", "validation": "validation", "test": "test"}
 ALL = "all"
 """Name of the part of images that a run divides."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from posenc.workbench.data.labeled_images import (
-    PART_FOLDERS,
     SUFFIXES,
     ImageFiles,
     LabeledImages,
@@ -19,6 +17,7 @@ from posenc.workbench.data.labeled_images import (
     left_out_files,
     paths_below,
 )
+from posenc.workbench.data.part_folders import only_parts, part_folders, visible_folders
 from posenc.workbench.data.readers import cifar_batches, idx_files, image_labels
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
@@ -43,10 +42,10 @@ def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
 def read(path: Path, options: ReadingOptions) -> LabeledImages:
     """List the images of a folder with their classes.
 
-    The layout is ``path/class/image.jpg``, or ``path/train/class/image.jpg`` beside ``path/val`` or ``path/test``.
-    Images may lie in subfolders of a class. One held-out folder alone is the test part. Names that begin with a dot are
-    skipped. With the option "labels" a CSV has the classes in place of the folders. Without it, and without class
-    folders, the only CSV of labels in the folder has them.
+    The layout is ``path/class/image.jpg``, or ``path/train/class/image.jpg`` beside ``path/val`` or ``path/test``,
+    under any name of `part_folders`. Images may lie in subfolders of a class. One held-out folder alone is the test
+    part. Names that begin with a dot are skipped. With the option "labels" a CSV has the classes in place of the
+    folders. Without it, and without class folders, the only CSV of labels in the folder has them.
 
     Args:
         path: The folder.
@@ -56,7 +55,8 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
         The parts, not decoded.
 
     Raises:
-        UserFileError: There are fewer than two classes, a class has no images, or a held-out class is not in training.
+        UserFileError: There are fewer than two classes, or they are names of parts; a class has no images, or a
+            held-out class is not in training.
     """
     if options.labels is not None:
         return image_labels.read(path, options)
@@ -86,35 +86,43 @@ def _only_table(root: Path) -> Path | None:
 
 def _parts(root: Path) -> tuple[dict[str, Path], list[str]]:
     """Folders of the parts, and the files beside them. A folder ``train`` without class folders is a class itself."""
-    folders = {part: _first_folder(root, names) for part, names in PART_FOLDERS.items()}
-    train = folders["train"]
-    if train is None or not _subfolders(train):
+    given = part_folders(root)
+    if "train" not in given or not _subfolders(given["train"]):
         return {"train": root}, []
-    if folders["test"] is None:
-        folders["validation"], folders["test"] = None, folders["validation"]
-    given = {part: folder for part, folder in folders.items() if folder is not None}
-    beside = []
-    for entry in root.iterdir():
-        if entry in given.values() or entry.name.startswith("."):
+    if "test" not in given and "validation" in given:
+        given["test"] = given.pop("validation")
+    return given, _files_beside(root, set(given.values()))
+
+
+def _files_beside(folder: Path, parts: set[Path]) -> list[str]:
+    """Files below a folder that lie in none of the folders of parts."""
+    beside: list[str] = []
+    for entry in folder.iterdir():
+        if entry in parts or entry.name.startswith("."):
             continue
-        beside += [name for names in paths_below(entry) for name in names] if entry.is_dir() else [str(entry)]
-    return given, beside
-
-
-def _first_folder(root: Path, names: Sequence[str]) -> Path | None:
-    return next((root / name for name in names if (root / name).is_dir()), None)
+        if entry.is_dir() and any(entry in part.parents for part in parts):
+            beside += _files_beside(entry, parts)
+        else:
+            beside += [name for names in paths_below(entry) for name in names] if entry.is_dir() else [str(entry)]
+    return beside
 
 
 def _subfolders(root: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")))
+    return tuple(path.name for path in visible_folders(root))
 
 
 def _classes(folder: Path, root: Path) -> tuple[str, ...]:
     """Classes of the training images. Raises UserFileError for fewer than two."""
-    names = _subfolders(folder)
+    names, tables = _subfolders(folder), image_labels.tables_in(root)
+    if parts := only_parts(list(names)):
+        lacks = "" if "train" in part_folders(folder) else ", and none is for training"
+        labels = f", or add --labels {tables[0].name}" if tables else ""
+        raise UserFileError(
+            f"{folder}: {parts}{lacks}. Give each part a folder for each class, train/cat/1.jpg and test/cat/2.jpg, or "
+            f"rename folders that are classes{labels}."
+        )
     if len(names) > 1:
         return names
-    tables = image_labels.tables_in(root)
     if tables and not names:
         names = " and ".join(each.name for each in tables)
         raise UserFileError(f"{root} has no class folder. It has labels in {names}: add --labels {tables[0].name}")
@@ -145,7 +153,10 @@ def _labeled(folder: Path, name: str, classes: tuple[str, ...], others: list[str
         labels += [label] * len(images)
         others += rest
     if not paths:
-        raise UserFileError(f"{folder} has no images ({', '.join(SUFFIXES)}); add some, or remove the folder.")
+        raise UserFileError(
+            f"{folder} has no images ({', '.join(SUFFIXES)}) in class folders as {classes[0]}; add some, or remove the "
+            "folder."
+        )
     return files_of_paths(folder, name, classes, paths, labels)
 
 

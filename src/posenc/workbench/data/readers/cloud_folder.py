@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from posenc.workbench.data.clouds import LEAST_POINTS, NORMALS, PointCloud, left_out_sentences
-from posenc.workbench.data.labeled_images import PART_FOLDERS
+from posenc.workbench.data.part_folders import only_parts, part_folders, visible_folders
 from posenc.workbench.data.readers import point_array, point_ply, point_table
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord, Part
@@ -185,9 +185,14 @@ def read(path: Path, options: ReadingOptions) -> CloudFolder:
         The files.
 
     Raises:
-        UserFileError: There are fewer than two classes with clouds.
+        UserFileError: There are fewer than two classes with clouds, or they are names of parts.
     """
     classes, left_out = _layout(path)
+    if named := only_parts(list(classes)):
+        raise UserFileError(
+            f"{path}: {named}. Give each part a folder for each class, {TRAIN}/CLASS/*.ply and {TEST}/CLASS/*.ply, or "
+            "rename folders that are classes."
+        )
     present = {part for files in classes.values() for part in files}
     parts = tuple(part for part in (TRAIN, VALIDATION, TEST, UNDIVIDED) if part in present)
     needed = tuple(part for part in parts if part != VALIDATION)
@@ -216,23 +221,28 @@ def _lacks(files: Mapping[str, Sequence[CloudFile]], parts: Sequence[str]) -> st
 
 def _layout(folder: Path) -> tuple[dict[str, dict[str, list[Path]]], list[tuple[str, str]]]:
     """Class to part to its files, and the files that lie elsewhere with the reason."""
-    inside = {each.name: each for each in _sorted(folder)}
-    folders = {name: each for name, each in inside.items() if each.is_dir()}
-    outside = [(name, "it lies in no class folder") for name, each in inside.items() if not each.is_dir()]
-    above = {part: folder / name for part, name in _part_names([folder]).items()}
-    if above and not any(map(_clouds, above.values())):
-        outside += [(f"{name}/", NO_PART) for name, each in folders.items() if each not in above.values()]
-        names = sorted({each.name for part in above.values() for each in _sorted(part) if each.is_dir()})
+    folders = {each.name: each for each in visible_folders(folder)}
+    outside = [(each.name, "it lies in no class folder") for each in _sorted(folder) if each.name not in folders]
+    (above,) = _divided([folder])
+    if above and (not any(map(_clouds, above.values())) or any(map(_clouds, visible_folders(above[TRAIN])))):
+        used = {each.relative_to(folder).parts[0] for each in above.values()}
+        outside += [(f"{name}/", NO_PART) for name in folders if name not in used]
+        outside += [
+            (os.path.relpath(file, folder), "it lies in no class folder")
+            for each in above.values()
+            for file in _clouds(each)
+        ]
+        names = sorted({each.name for part in above.values() for each in visible_folders(part)})
         return {name: _parts({part: each / name for part, each in above.items()}) for name in names}, outside
-    below = _part_names(list(folders.values()))
-    divided = {name: _parts({part: each / own for part, own in below.items()}) for name, each in folders.items()}
+    below = dict(zip(folders, _divided(list(folders.values())), strict=True))
+    divided = {name: _parts(own) for name, own in below.items()}
     if any({TRAIN, TEST} <= set(parts) for parts in divided.values()):
         for name, parts in divided.items():
             outside += [(f"{name}/{file.name}", "it lies in the folder of no part") for file in _clouds(folders[name])]
             outside += [
                 (f"{name}/{each.name}/", NO_PART)
-                for each in _sorted(folders[name])
-                if each.name not in below.values() and _clouds(each)
+                for each in visible_folders(folders[name])
+                if each not in below[name].values() and _clouds(each)
             ]
             if not parts:
                 outside.append((f"{name}/", f"it has no folders {TRAIN} and {TEST}"))
@@ -240,15 +250,14 @@ def _layout(folder: Path) -> tuple[dict[str, dict[str, list[Path]]], list[tuple[
     return {name: parts for name, each in folders.items() if (parts := _parts({UNDIVIDED: each}))}, outside
 
 
-def _part_names(folders: Sequence[Path]) -> dict[str, str]:
-    """Part to the name of its folder, if there are folders for training and for testing; none otherwise."""
-    found = dict[str, str]()
-    for part, names in PART_FOLDERS.items():
-        if there := [name for name in names if any((folder / name).is_dir() for folder in folders)]:
-            found[part] = there[0]
-    if TEST not in found and VALIDATION in found:
-        found[TEST] = found.pop(VALIDATION)
-    return found if {TRAIN, TEST} <= set(found) else {}
+def _divided(folders: Sequence[Path]) -> list[dict[str, Path]]:
+    """Part to its folder, inside each folder, if there are folders for training and for testing; none otherwise."""
+    found = [part_folders(folder) for folder in folders]
+    present = {part for parts in found for part in parts}
+    if TEST not in present:
+        found = [{TEST if part == VALIDATION else part: each for part, each in parts.items()} for parts in found]
+        present = {part for parts in found for part in parts}
+    return found if {TRAIN, TEST} <= present else [{} for _ in folders]
 
 
 def _parts(folders: Mapping[str, Path]) -> dict[str, list[Path]]:

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from posenc.workbench.data.labeled_images import (
-    PART_FOLDERS,
     LabeledImages,
     files_of_paths,
     image_files,
     inspected,
     left_out_files,
 )
+from posenc.workbench.data.part_folders import part_of
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, kind_of, open_file, read_text
@@ -154,7 +154,6 @@ def _rows(table: Path, root: Path) -> dict[str, tuple[str, str]]:
 
 
 def _part(name: str, where: str) -> str:
-    known = {folder: part for part, folders in PART_FOLDERS.items() for folder in folders}
-    if name.strip().lower() not in known:
+    if not (part := part_of(name)):
         raise UserFileError(f"{where} has the part {name!r}. The parts are train, val and test.")
-    return known[name.strip().lower()]
+    return part
