@@ -64,6 +64,23 @@ def test_quads_several_objects_and_a_material_that_is_not_there(tmp_path):
     assert both.mesh.volume == pytest.approx(2 * (2 * both.placement.scale) ** 3)
 
 
+def test_negative_numbers_of_an_obj_count_back_from_the_vertices_before_the_face(tmp_path):
+    """Before, they counted back from the last vertex of the file, and this cube became one square."""
+    quads = [[0, 1, 3, 2], [4, 6, 7, 5], [0, 4, 5, 1], [2, 3, 7, 6], [0, 2, 6, 4], [1, 5, 7, 3]]
+    squares = ["".join("v {} {} {}\n".format(*CUBE.vertices[n]) for n in quad) + "f -4 -3 -2 -1\n" for quad in quads]
+    path = tmp_path / "soup.obj"
+    path.write_text("".join(squares))
+    assert shapes.read_shape(path).mesh.volume == pytest.approx(0.8**3)
+    path.write_text("vt 0 0\r\nvn 0 0 1\r\n" + "".join(squares).replace("\n", "\r\n").replace("-3", "-3/-1/1 \\\r\n"))
+    assert shapes.read_shape(path).mesh.volume == pytest.approx(0.8**3)
+    path.write_text(squares[0].replace("-4", "-5"))
+    with pytest.raises(ValueError, match=r"soup\.obj names vertex -5, counted back, and 4 vertices stand before it"):
+        shapes.read_shape(path)
+    path.write_text(obj(path).read_text() + "f 0 1 2\n")
+    with pytest.raises(ValueError, match="names vertex 0, and OBJ counts vertices from 1"):
+        shapes.read_shape(path)
+
+
 def test_vertices_that_a_texture_splits_are_one(tmp_path):
     lines = obj(tmp_path / "a.obj").read_text().splitlines()
     textured = [line if line[0] == "v" else "f " + " ".join(f"{n}/{i + 1}" for i, n in enumerate(line.split()[1:]))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import io
 import os
 from collections.abc import Callable
 from functools import cached_property
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import TooLargeError, UserFileError, open_file, require_file, require_reading
+from posenc.workbench.tasks.shapes.obj_faces import with_positive_numbers
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]
@@ -240,6 +242,8 @@ def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
         # read from a stream, so that materials and textures named in the file are not opened
         with open_file(path, "a mesh") as file:
             require_reading(os.fstat(file.fileno()).st_size * FILE_FACTOR, path, "Make the mesh coarser.")
+            if path.suffix.lower() == ".obj":
+                file = io.BytesIO(with_positive_numbers(file.read(), path.name))
             loaded: Any = trimesh.load(file, file_type=path.suffix.lower()[1:], process=False)
         if hasattr(loaded, "geometry"):  # several objects in one file
             loaded = loaded.to_mesh() if loaded.geometry else None
