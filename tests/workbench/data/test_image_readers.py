@@ -138,6 +138,13 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "no file": (["0.png,a", "99.png,b"], r"labels\.csv, line 3 names 99\.png, and .*mine has no such file"),
     "no label": (["0.png,", "1.png,b"], r"line 2 has no label"),
     "no name": (["0.png,a", ",b"], r"line 3 has no file"),
+    "nan": (["0.png,a", "1.png,b", "2.png,NaN"], r"line 4 has the label NaN, which stands for a missing one"),
+    "none": (["0.png,a", "1.png,None"], r"line 3 has the label None, .* give a class of this name another name"),
+    "one number": (
+        ["0.png,1", "1.png,01", "2.png,2"],
+        r"labels 01 and 1, which are one number and would be two classes",
+    ),
+    "decimals": (["0.png,1", "1.png,1.0", "2.png,b"], r"labels 1 and 1\.0, which are one number"),
     "twice": (["0.png,a", "1.png,b", "./0.png,a"], r"line 4 labels \./0\.png again"),
     "outside": (["0.png,a", "../x.png,b"], r"line 3 names \.\./x\.png, which is outside"),
     "absolute": (["0.png,a", "/etc/passwd,b"], r"line 3 names /etc/passwd, which is outside"),
@@ -277,3 +284,12 @@ def test_arrays_of_images_are_data_of_a_user_too(tmp_path: Path) -> None:
         assert sum(record.parts[0].by_class) == record.parts[0].counts["images"]
         with pytest.raises(ValueError, match=f"--fit pad is not for .*, which is read as {form}"):
             read(folder, "images", ReadingOptions(fit="pad"))
+
+
+def test_labels_that_differ_in_case_alone_are_classes_and_named(tmp_path: Path) -> None:
+    root = flat(tmp_path / "mine", 4)
+    found = labeled(table(root / "labels.csv", ["0.png,Cat", "1.png,cat", "2.png,CAT", "3.png,dog"]))
+    assert found.parts["train"].classes == ("CAT", "Cat", "cat", "dog")
+    assert found.left_out == (
+        "The labels CAT, Cat, cat differ in case alone and are 3 classes. If they are one class, write them in one way.",
+    )

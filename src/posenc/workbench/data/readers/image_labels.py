@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from posenc.workbench.data.graph_set import NO_CLASS
 from posenc.workbench.data.labeled_images import (
     LabeledImages,
     files_of_paths,
@@ -16,7 +17,7 @@ from posenc.workbench.data.labeled_images import (
 from posenc.workbench.data.part_folders import part_of
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
-from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, kind_of, open_file, read_text
+from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, kind_of, number, open_file, read_text
 
 FORM = "images with a CSV of labels"
 KIND = "images"
@@ -27,6 +28,8 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "part": ("part", "split"),
 }
 """Column to the names that it may have."""
+MISSING = NO_CLASS | {"none"}
+"""Texts, in lower case, that stand for a missing label."""
 HEADER_BYTES = 4096
 
 
@@ -74,8 +77,8 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
         The parts, not decoded.
 
     Raises:
-        UserFileError: A line has no label, names a missing file or one outside the folder, or labels a file again; or
-            there are fewer than two classes. The message has the line.
+        UserFileError: A line has no label, or a word such as nan for it; it names a missing file or one outside the
+            folder, or labels a file again. Or there are fewer than two classes, or two labels are one number.
     """
     table, root = _places(path, options)
     rows, parts = _rows(table, root), dict.fromkeys(("train", "validation", "test"), 0)
@@ -87,10 +90,11 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
         raise UserFileError(f"{table} has no images of the part train. Name some, or leave the column out.")
     if not chosen["test"]:
         chosen["validation"], chosen["test"] = [], chosen["validation"]
-    number = {label: i for i, label in enumerate(classes)}
+    _refuse_equal_numbers(classes, table)
+    numbers = {label: i for i, label in enumerate(classes)}
     labeled = {
         part: files_of_paths(
-            root, path.stem, classes, [str(root / name) for name in names], [number[rows[name][0]] for name in names]
+            root, path.stem, classes, [str(root / name) for name in names], [numbers[rows[name][0]] for name in names]
         )
         for part, names in chosen.items()
         if names
@@ -100,6 +104,7 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
     paths = {name: root / name for name in rows}
     others = set(map(str, image_files(root))) - set(map(str, paths.values()))
     left_out = left_out_files("without a label", (os.path.relpath(other, root) for other in others))
+    left_out += _case_sentences(classes)
     read_as = {"labels": os.path.relpath(table, root)} if options.labels is not None else {}
     return LabeledImages(FORM, labeled, (table, *sorted(paths.values())), read_as, left_out)
 
@@ -143,6 +148,11 @@ def _rows(table: Path, root: Path) -> dict[str, tuple[str, str]]:
         file = os.path.normpath(name.replace("\\", "/")) if name else ""
         if not label or not name:
             raise UserFileError(f"{where} has no {'label' if name else 'file'}. Complete or remove it.")
+        if label.lower() in MISSING:
+            raise UserFileError(
+                f"{where} has the label {label}, which stands for a missing one. Complete or remove the line; give a "
+                "class of this name another name."
+            )
         if Path(file).is_absolute() or file.split("/")[0] == "..":
             raise UserFileError(f"{where} names {name}, which is outside {root}. Name files below this folder.")
         if kind_of(root / file) != "a file":
@@ -151,6 +161,35 @@ def _rows(table: Path, root: Path) -> dict[str, tuple[str, str]]:
             raise UserFileError(f"{where} labels {name} again. Remove one of the lines.")
         rows[file] = label, _part(cells[columns["part"]] if "part" in columns else "train", where)
     return rows
+
+
+def _refuse_equal_numbers(classes: Sequence[str], table: Path) -> None:
+    """Refuse labels that are one number, written in different ways, as 1, 01 and 1.0."""
+    written: dict[float, str] = {}
+    for label in classes:
+        try:
+            value = number(label)
+        except ValueError:
+            continue
+        if value in written:
+            raise UserFileError(
+                f"{table} has the labels {written[value]} and {label}, which are one number and would be two classes. "
+                "Write each class in one way."
+            )
+        written[value] = label
+
+
+def _case_sentences(classes: Sequence[str]) -> tuple[str, ...]:
+    """Sentences on labels that differ in case alone. They may be classes, as the letters A and a."""
+    written: dict[str, list[str]] = {}
+    for label in classes:
+        written.setdefault(label.casefold(), []).append(label)
+    return tuple(
+        f"The labels {', '.join(labels)} differ in case alone and are {len(labels)} classes. If they are one class, "
+        "write them in one way."
+        for labels in written.values()
+        if len(labels) > 1
+    )
 
 
 def _part(name: str, where: str) -> str:
