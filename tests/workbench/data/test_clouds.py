@@ -107,6 +107,31 @@ def test_points_without_a_finite_coordinate_are_left_out_with_their_line(tmp_pat
     assert sentence.endswith("the first is line 4.")
 
 
+@pytest.mark.parametrize("form", ["ascii", "binary_little_endian", "binary_big_endian"])
+def test_lists_of_the_points_of_a_ply_are_left_out_and_named(tmp_path: Path, form: str) -> None:
+    """Before, a list in a binary file ended in an error of numpy."""
+    head = f"ply\nformat {form} 1.0\nelement vertex 4\n" + "".join(f"property float {axis}\n" for axis in "xyz")
+    head += "property list uchar int neighbors\nproperty float height\nend_header\n"
+    order = ">" if "big" in form else "<"
+    kind = [("xyz", f"{order}f4", 3), ("count", "u1"), ("two", f"{order}i4", 2), ("height", f"{order}f4")]
+    rows = np.zeros(4, kind)
+    rows["xyz"], rows["count"], rows["height"] = POINTS, 2, [1, 2, 3, 4]
+    columns = np.concatenate([POINTS, np.full((4, 1), 2), np.zeros((4, 2)), rows["height"][:, None]], 1)
+    (tmp_path / "a.ply").write_bytes(head.encode() + (text(columns).encode() if form == "ascii" else rows.tobytes()))
+    found = cloud(tmp_path / "a.ply")
+    assert np.allclose(found.points, POINTS)
+    assert found.names == ("height",)
+    assert found.attributes[:, 0].tolist() == [1, 2, 3, 4]
+    assert found.left_out == (
+        f"Of {tmp_path.name}/a.ply the property neighbors of a point is not read, because it holds lists.",
+    )
+    if form != "ascii":
+        rows["count"][1] = 1  # lists of other lengths, which trimesh does not read
+        (tmp_path / "a.ply").write_bytes(head.encode() + rows.tobytes()[:-4])
+        with pytest.raises(ValueError, match=r"or its lists neighbors differ in length\. Export it without them\.$"):
+            cloud(tmp_path / "a.ply")
+
+
 PLY = "ply\nformat ascii 1.0\nelement vertex 9\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
 REFUSED = {
     "no point": ("a.xyz", "# nothing\n", "has 0 points"),

@@ -291,5 +291,6 @@ def test_labels_that_differ_in_case_alone_are_classes_and_named(tmp_path: Path) 
     found = labeled(table(root / "labels.csv", ["0.png,Cat", "1.png,cat", "2.png,CAT", "3.png,dog"]))
     assert found.parts["train"].classes == ("CAT", "Cat", "cat", "dog")
     assert found.left_out == (
-        "The labels CAT, Cat, cat differ in case alone and are 3 classes. If they are one class, write them in one way.",
+        "The labels CAT, Cat, cat differ in case alone and are 3 classes. If they are one class, write them in one "
+        "way.",
     )

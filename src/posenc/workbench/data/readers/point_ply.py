@@ -1,9 +1,14 @@
-"""Points of a ``.ply`` file without faces, in text or binary, read by trimesh. All properties of a point are read."""
+"""Points of a ``.ply`` file without faces, in text or binary, read by trimesh.
+
+All properties of a point are read, but those that are lists.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ MEMORY_FACTOR = 40
 HEADER_BYTES = 1 << 16
 ELEMENT = re.compile(rb"^element (\w+) (\d+)\s*$", re.MULTILINE)
 PROPERTY = re.compile(rb"^property \w+ (\S+)\s*$", re.MULTILINE)
+LIST = re.compile(rb"^property list \w+ \w+ (\S+)\s*$", re.MULTILINE)
 
 
 def match(path: Path) -> str:
@@ -56,9 +62,9 @@ def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
     return cloud_record(path, FORM, counts(path).get("vertex", 0), _properties(path))
 
 
-def _properties(path: Path) -> list[str]:
+def _properties(path: Path, pattern: re.Pattern[bytes] = PROPERTY) -> list[str]:
     header = _header(path).partition(b"element vertex ")[2].partition(b"\nelement ")[0]
-    return [name.decode(errors="replace") for name in PROPERTY.findall(header)]
+    return [name.decode(errors="replace") for name in pattern.findall(header)]
 
 
 def read(path: Path, options: ReadingOptions) -> PointCloud:
@@ -81,8 +87,9 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
         raise UserFileError(f"{path} has 0 points. A cloud needs at least 3.")
     if missing := [axis for axis in AXES if axis not in {name.lower() for name in _properties(path)}]:
         raise UserFileError(f"{path} has no property {missing[0]}; a point has x, y, z. Export it again.")
-    data = _vertices(path)
+    data, lists = _vertices(path), _properties(path, LIST)
     names = [str(name) for name in (data.keys() if isinstance(data, dict) else data.dtype.names)]
+    names = [name for name in names if name not in lists]
     columns = [np.asarray(data[name]) for name in names]
     flat = {name: column.reshape(-1) for name, column in zip(names, columns, strict=True) if column.size == len(column)}
     if {len(each) for each in flat.values()} != {stated["vertex"]}:
@@ -93,7 +100,16 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
     kinds = [column.dtype for name, column in flat.items() if ALIASES.get(name.lower(), name.lower()) in COLORS]
     color_range = COLOR_RANGES.get(kinds[0].newbyteorder("=")) if kinds else None
     joined = np.stack(list(flat.values()), 1).astype(np.float64)
-    return point_cloud(path, FORM, joined, list(flat), color_range=color_range)
+    cloud = point_cloud(path, FORM, joined, list(flat), color_range=color_range)
+    return dataclasses.replace(cloud, left_out=(*cloud.left_out, *_list_sentence(path, lists)))
+
+
+def _list_sentence(path: Path, lists: Sequence[str]) -> tuple[str, ...]:
+    """Sentence on the properties of a point that are lists; none without them."""
+    if not lists:
+        return ()
+    some = f"property {lists[0]}" if len(lists) == 1 else f"properties {', '.join(lists)}"
+    return (f"Of {path.parent.name}/{path.name} the {some} of a point is not read, because it holds lists.",)
 
 
 def _vertices(path: Path) -> Any:
@@ -110,8 +126,11 @@ def _vertices(path: Path) -> Any:
             loaded: Any = trimesh.load(file, file_type="ply", process=False)
             return loaded.metadata["_ply_raw"]["vertex"]["data"]
         except Exception as error:  # trimesh raises many kinds of error for a damaged file
+            fix = ". Export it again."
+            if lists := _properties(path, LIST):  # trimesh reads lists of one length alone
+                fix = f", or its lists {', '.join(lists)} differ in length. Export it without them."
             raise UserFileError(
-                f"{path} cannot be read as PLY ({short(error, 80)}): it is damaged or cut short. Export it again."
+                f"{path} cannot be read as PLY ({short(error, 80)}): it is damaged or cut short{fix}"
             ) from error
 
 

@@ -297,10 +297,10 @@ def _attribute_names(files: Sequence[CloudFile], features: FeatureChoice) -> tup
 
 
 def _left_out_points(clouds: Sequence[SampledCloud]) -> tuple[str, ...]:
-    """Sentences on points that were left out: of one cloud, and the number of the others."""
+    """Sentences on points and features that were left out: some, each of one cloud, and the number of the others."""
     sentences = [sentence for cloud in clouds for sentence in cloud.left_out]
     more = len(sentences) - NAMED
-    counted = (f"Points of {more:,} more clouds are left out in the same way.",) if more > 0 else ()
+    counted = (f"{more:,} more sentences of this kind, on other clouds, are not listed.",) if more > 0 else ()
     return (*sentences[:NAMED], *counted)
 
 
