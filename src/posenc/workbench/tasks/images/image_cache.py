@@ -26,10 +26,12 @@ from uuid import uuid4
 import numpy as np
 
 from posenc.workbench.data.labeled_images import ImageFiles
+from posenc.workbench.tasks.images.deep_images import Brightness, brightest_of, dark_sentence
 from posenc.workbench.tasks.images.image_decoder import WHITE, Square, decode_images, decoder_pool
 from posenc.workbench.tasks.images.image_set import ImageSet, undecoded_note
 
-FORMAT = 1
+FORMAT = 2
+"""Version of the decoder. Raise it when the same file is decoded to other pixels."""
 FIT_NAMES = {"crop": "cut", "resize": "squeezed", "pad": "pad"}
 """Cropping, padding or resizing -> its name in the file names of caches."""
 CHUNK = 2**26
@@ -88,7 +90,8 @@ def cached_images(
     bad = np.array(state["unread"], np.int64)
     rows = np.setdiff1d(np.arange(len(files)), bad)
     if not len(rows):
-        raise ValueError(f"none of the {len(files)} files of {files.name} decodes as an image. Are they images?")
+        fix = state["reasons"][0] if state.get("reasons") else "Are they images?"
+        raise ValueError(f"none of the {len(files)} files of {files.name} decodes as an image. {fix}")
     pixels = np.memmap(folder / "pixels.u8", np.uint8, "r", shape=(len(files), size, size, 3)).transpose(0, 3, 1, 2)
     undecoded = tuple(files.names[number] for number in bad)
     return dataclasses.replace(
@@ -99,7 +102,7 @@ def cached_images(
 
 
 def _remarks(files: ImageFiles, square: Square, state: dict[str, Any]) -> tuple[str, ...]:
-    """Sentences on animated and on small images."""
+    """Sentences on animated and on small images, on pixels that are not read, and on dark ones."""
     sentences = []
     for key, one, several in (
         ("animated", "file has several images", "files have several images"),
@@ -110,7 +113,8 @@ def _remarks(files: ImageFiles, square: Square, state: dict[str, Any]) -> tuple[
             some = ", ".join(files.names[number] for number in numbers[:3]) + (", .." if len(numbers) > 3 else "")
             after = ", of which the first was read" if key == "animated" else ""
             sentences.append(f"{len(numbers):,} {one if len(numbers) == 1 else several}{after}: {some}.")
-    return tuple(sentences)
+    brightest = brightest_of([Brightness(*each) for each in state.get("brightest", ())])
+    return (*sentences, *state.get("reasons", ()), *filter(None, [dark_sentence(brightest)]))
 
 
 def _fill(
@@ -136,7 +140,13 @@ def _fill(
                 numbers = range(start, min(start + step, total))
                 found = decode_images(files, numbers, square, pool, write_pixels)
                 new = {"unread": found.undecoded, "animated": found.animated, "small": found.small}
-                state = {"done": numbers.stop} | {key: [*state.get(key, []), *more] for key, more in new.items()}
+                brightest = [Brightness(*each) for each in (*state.get("brightest", ()), *found.brightest)]
+                state = {
+                    "done": numbers.stop,
+                    **{key: [*state.get(key, []), *more] for key, more in new.items()},
+                    "reasons": [*state.get("reasons", ()), *found.reasons][:1],
+                    "brightest": [each for each in (brightest_of(brightest),) if each is not None],
+                }
                 if written is not None:
                     written.result()
                 written = writer.submit(_write_state, folder, descriptor, state)

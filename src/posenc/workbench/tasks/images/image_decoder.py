@@ -20,6 +20,14 @@ import numpy as np
 from posenc.workbench.data.labeled_images import ImageFiles
 from posenc.workbench.data.reading_options import Fit
 from posenc.workbench.files.user_files import UserFileError, require_file, short
+from posenc.workbench.tasks.images.deep_images import (
+    Brightness,
+    UnreadPixelsError,
+    brightest_of,
+    gray_of_deep,
+    is_deep,
+)
+from posenc.workbench.tasks.single_image.image_file import ORIENTATION
 
 WHITE = "white"
 COLORS: Mapping[str, tuple[int, int, int]] = {WHITE: (255, 255, 255), "black": (0, 0, 0), "gray": (128, 128, 128)}
@@ -27,8 +35,8 @@ HEX_COLOR = re.compile("#[0-9a-fA-F]{6}")
 EXTRA = "pip install 'posenc[vision]'"
 FILES_PER_THREAD = 32
 """Number of files that a thread decodes at a time."""
-EXIF, TRANSPARENCY = "exif", "transparency"
-"""Pillow's keys for the camera's EXIF data and for a transparent color."""
+TRANSPARENCY = "transparency"
+"""Pillow's key for a transparent color."""
 
 
 class Square(NamedTuple):
@@ -54,18 +62,21 @@ class Decoded(NamedTuple):
         width: Width of the file's image in pixels.
         height: Its height.
         animated: True if the file has several images, of which the first is decoded.
+        brightest: Brightest value of an image of more than 8 bits; None for others.
     """
 
     pixels: np.ndarray
     width: int
     height: int
     animated: bool
+    brightest: Brightness | None = None
 
 
 def decode_image(file: Any, square: Square) -> Decoded:
     """Decode one image to square uint8 RGB.
 
-    The camera's rotation is applied, transparent pixels get the background, and 16 bits become 8.
+    The camera's rotation is applied, transparent pixels get the background, and 16 bits become 8. The rotation may be
+    stated in EXIF, in XMP, or in the text of a PNG.
 
     Args:
         file: Path or binary stream, or an image of Pillow.
@@ -83,7 +94,12 @@ def decode_image(file: Any, square: Square) -> Decoded:
         width, height = opened.size
         animated = bool(getattr(opened, "is_animated", False))
         opened.draft(None, (size, size))
-        turned = ImageOps.exif_transpose(opened) if EXIF in opened.info else opened
+        opened.load()  # a TIFF is turned while it is loaded
+        turned = ImageOps.exif_transpose(opened) if opened.getexif().get(ORIENTATION, 1) != 1 else opened
+        brightest = None
+        if is_deep(turned):
+            gray, brightest = gray_of_deep(turned, opened)
+            turned = Image.fromarray(gray)
         plain = turned if turned.mode == "RGB" and TRANSPARENCY not in turned.info else _rgb(Image, turned, color)
         if square.fit == "pad" and plain.width != plain.height:
             side = max(plain.size)
@@ -92,7 +108,7 @@ def decode_image(file: Any, square: Square) -> Decoded:
             plain = padded
         if plain.size != (size, size):
             plain = plain.resize((size, size), Image.Resampling.BICUBIC, box=_box(plain.size, square.fit))
-        return Decoded(np.asarray(plain), width, height, animated)
+        return Decoded(np.asarray(plain), width, height, animated, brightest)
 
 
 def read_square(file: Any, square: Square, *, gray: bool = False) -> np.ndarray:
@@ -116,6 +132,8 @@ def read_square(file: Any, square: Square, *, gray: bool = False) -> np.ndarray:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pixels = decode_image(file, square).pixels
+    except UnreadPixelsError as error:
+        raise UserFileError(f"{file}: {error}") from None
     except Exception as error:  # a damaged image fails in any way
         raise UserFileError(f"{file} does not decode as an image ({short(error)}). Give another file.") from error
     if gray:
@@ -145,17 +163,29 @@ def rgb_of(color: str) -> tuple[int, int, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Faults:
-    """Numbers of files.
+    """Numbers of files, and notes on their pixels.
 
     Attributes:
         undecoded: Files that do not decode.
         animated: Files with several images, of which the first is read.
         small: Files of fewer pixels than the size, which are enlarged.
+        reasons: Sentences on files that decode, but whose pixels are not read.
+        brightest: Brightest value of each image of more than 8 bits.
     """
 
     undecoded: list[int] = dataclasses.field(default_factory=list)
     animated: list[int] = dataclasses.field(default_factory=list)
     small: list[int] = dataclasses.field(default_factory=list)
+    reasons: list[str] = dataclasses.field(default_factory=list)
+    brightest: list[Brightness] = dataclasses.field(default_factory=list)
+
+    def extend(self, other: Faults) -> None:
+        """Add the faults of other files."""
+        self.undecoded.extend(other.undecoded)
+        self.animated.extend(other.animated)
+        self.small.extend(other.small)
+        self.reasons.extend(other.reasons[:1])
+        self.brightest[:] = filter(None, [brightest_of([*self.brightest, *other.brightest])])
 
 
 def decode_images(
@@ -190,6 +220,7 @@ def decode_images(
                 found.animated.extend([number] if image.animated else [])
                 side = max if square.fit == "pad" else min
                 found.small.extend([number] if side(image.width, image.height) < square.size else [])
+                found.brightest.extend(filter(None, [image.brightest]))
             except MemoryError:
                 raise
             except Exception as error:  # a damaged image fails in any way
@@ -201,14 +232,15 @@ def decode_images(
                     ) from error
                 images.append(bytes(3 * square.size**2))
                 found.undecoded.append(number)
+                found.reasons.extend(
+                    [f"{files.names[number]}: {error}"] if isinstance(error, UnreadPixelsError) else []
+                )
         write(start, b"".join(images))
         return found
 
     found = Faults()
     for each in pool.map(some, range(numbers.start, numbers.stop, FILES_PER_THREAD)):
-        found.undecoded.extend(each.undecoded)
-        found.animated.extend(each.animated)
-        found.small.extend(each.small)
+        found.extend(each)
     return found
 
 
@@ -234,14 +266,6 @@ def decoder_pool(threads: int | None) -> Iterator[ThreadPoolExecutor]:
 
 
 def _rgb(Image: Any, image: Any, background: tuple[int, int, int]) -> Any:
-    if image.mode.startswith("I") or image.mode == "F":
-        deep = np.asarray(image, np.float64)
-        if not np.isfinite(deep).all():
-            raise ValueError("it has values that are not finite")
-        if image.mode == "F" and deep.size and deep.max() <= 1:
-            deep = 255 * deep
-        deep = deep / 257 if image.mode.startswith("I;16") or deep.max() > 255 else deep
-        return Image.fromarray(np.rint(np.clip(deep, 0, 255)).astype(np.uint8)).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "La", "RGBa") or TRANSPARENCY in image.info:
         colors = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", colors.size, (*background, 255)), colors).convert("RGB")
