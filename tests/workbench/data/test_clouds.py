@@ -132,6 +132,64 @@ def test_lists_of_the_points_of_a_ply_are_left_out_and_named(tmp_path: Path, for
             cloud(tmp_path / "a.ply")
 
 
+def test_arrays_of_numbers_beside_the_points_are_attributes_and_others_are_named(tmp_path: Path) -> None:
+    """Before, they were neither read nor named."""
+    np.savez(tmp_path / "a.npz", points=POINTS, intensity=np.arange(4), normals=NORMALS, pose=np.eye(4), name="chair")
+    found = cloud(tmp_path / "a.npz")
+    assert found.names == ("nx", "ny", "nz", "intensity")
+    assert found.select(("intensity",))[:, 0].tolist() == [0, 1, 2, 3]
+    assert found.left_out == (f"Of {tmp_path.name}/a.npz the arrays pose, name are not read.",)
+    np.savez(tmp_path / "b.npz", points=np.concatenate([POINTS, COLORS], 1), intensity=np.arange(4))
+    found = cloud(tmp_path / "b.npz")
+    assert found.names == ("red", "green", "blue")
+    assert found.left_out == (f"Of {tmp_path.name}/b.npz the array intensity is not read.",)
+
+
+MANY = np.random.default_rng(0).normal(size=(50, 3))
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_column_that_counts_the_points_is_left_out(tmp_path: Path, start: int) -> None:
+    """Before, it was x."""
+    (tmp_path / "a.csv").write_text(text(np.concatenate([start + np.arange(50)[:, None], MANY], 1), ","))
+    found = cloud(tmp_path / "a.csv")
+    assert np.allclose(found.points, MANY, atol=1e-4)
+    assert found.left_out == (
+        f"The first column of {tmp_path.name}/a.csv counts the points from {start} and is left out. If it is x, name "
+        "the columns x, y, z.",
+    )
+    named = tmp_path / "b.csv"
+    named.write_text("x,y,z,w\n" + (tmp_path / "a.csv").read_text())
+    assert cloud(named).points[:, 0].tolist() == list(range(start, start + 50))
+    named.write_text(",x,y,z\n" + (tmp_path / "a.csv").read_text())  # as pandas writes
+    assert np.allclose(cloud(named).points, MANY, atol=1e-4)
+    assert cloud(named).names == ()
+    assert cloud(named).left_out == (
+        f"The first column of {tmp_path.name}/b.csv counts the points from {start} and is left out.",
+    )
+    np.save(tmp_path / "c.npy", np.concatenate([np.arange(50)[:, None], MANY[:, :2]], 1))  # x, y and z
+    assert cloud(tmp_path / "c.npy").left_out == ()
+
+
+def test_points_that_may_stand_for_missing_ones_are_said(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.concatenate([MANY, np.zeros((400, 3)), np.full((2, 3), -9999)]))
+    found = cloud(tmp_path / "a.npy")
+    assert len(found.points) == 452
+    zeros, *codes = found.left_out
+    assert zeros == (
+        f"400 of 452 points of {tmp_path.name}/a.npy are at (0, 0, 0). They are read as points: if they stand for "
+        "missing ones, remove them."
+    )
+    assert len(codes) == 1
+    assert codes[0].startswith(f"In {tmp_path.name}/a.npy x is -9999 in 2 points, and from ")
+    assert codes[0].endswith(
+        " in all others. The same holds for y and z. These numbers are read as coordinates: if they stand for missing "
+        "points, remove the points."
+    )
+    np.save(tmp_path / "b.npy", np.concatenate([MANY, np.zeros((1, 3))]))
+    assert cloud(tmp_path / "b.npy").left_out == ()
+
+
 PLY = "ply\nformat ascii 1.0\nelement vertex 9\nproperty float x\nproperty float y\nproperty float z\nend_header\n"
 REFUSED = {
     "no point": ("a.xyz", "# nothing\n", "has 0 points"),

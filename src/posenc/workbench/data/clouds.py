@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.data.missing_points import counts_lines, missing_point_sentences
 from posenc.workbench.data.reading_options import FeatureChoice
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import UserFileError
@@ -33,6 +34,8 @@ MAX_COORDINATE = 1e30
 """Largest coordinate. Products of several coordinates stay finite."""
 UNIT_SHARE, UNIT_TOLERANCE = 0.99, 0.02
 """Share of the points whose unnamed columns have the length 1, within the tolerance, if the columns are normals."""
+COUNT_NAMES = ("", "index", "id")
+"""Names of a first column that may count the points."""
 NAMED = 10
 """Files that are left out and named; the others are counted."""
 
@@ -46,7 +49,7 @@ class PointCloud:
         points: ``(N, 3)`` coordinates, all finite.
         attributes: ``(N, A)`` further values of each point: unit normals, colors from 0 to 1, others as in the file.
         names: Names of the A attributes.
-        left_out: Sentences on points that were left out.
+        left_out: Sentences on points and columns that were left out, and on points that may stand for missing ones.
         options: Options of the reader, for the record.
     """
 
@@ -95,7 +98,8 @@ def point_cloud(
         color_range: Largest value that the type of the colors can have; None to find it by their values.
 
     Returns:
-        The cloud. Points whose coordinates are NaN, infinite or beyond ``MAX_COORDINATE`` are left out and counted.
+        The cloud. Points whose coordinates are NaN, infinite or beyond ``MAX_COORDINATE`` are left out and counted, and
+        so is a first column that counts the points, without a name or with one of ``COUNT_NAMES``.
 
     Raises:
         UserFileError: There are fewer than three columns or points, or all points are equal.
@@ -105,18 +109,22 @@ def point_cloud(
         raise UserFileError(
             f"{path} has the shape {columns.shape}; a cloud is (N, 3), with further columns for normals or colors."
         )
+    file, left_out, first = f"{path.parent.name}/{path.name}", tuple[str, ...](), ""
     if names is None:
         refuse_transposed(path, columns.shape)
+    if (names is None or names[0].lower() in COUNT_NAMES) and counts_lines(columns):
+        fix = " If it is x, name the columns x, y, z." if names is None else ""
+        left_out += (f"The first column of {file} counts the points from {columns[0, 0]:g} and is left out.{fix}",)
+        columns, names = columns[:, 1:], None if names is None else names[1:]
     at = _columns_of_axes(path, names)
     points = columns[:, at]
     with np.errstate(invalid="ignore"):
         good = (np.abs(points) <= MAX_COORDINATE).all(1)  # NaN is not
-    left_out, first = (), ""
     if bad := int((~good).sum()):
         first = place(int(np.argmin(good)) + 1)
-        left_out = (
-            f"{bad:,} of {len(points):,} points of {path.parent.name}/{path.name} are left out, because a coordinate "
-            f"is NaN, infinite or beyond {MAX_COORDINATE:g}; the first is {first}.",
+        left_out += (
+            f"{bad:,} of {len(points):,} points of {file} are left out, because a coordinate is NaN, "
+            f"infinite or beyond {MAX_COORDINATE:g}; the first is {first}.",
         )
     points, others = points[good], np.delete(columns[good], at, axis=1)
     if len(points) < LEAST_POINTS:
@@ -127,7 +135,7 @@ def point_cloud(
         raise UserFileError(f"all {len(points):,} points of {path} are equal. A cloud needs different points.")
     further = None if names is None else [name for number, name in enumerate(names) if number not in at]
     attributes, named = _attributes(others, further, color_range)
-    return PointCloud(form, points, attributes, named, left_out)
+    return PointCloud(form, points, attributes, named, (*left_out, *missing_point_sentences(points, file)))
 
 
 def refuse_transposed(path: Path, shape: Sequence[int]) -> None:

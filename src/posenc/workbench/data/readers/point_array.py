@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +22,7 @@ from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.array_files import ArrayFile, Header, open_arrays, read_header, read_npy
-from posenc.workbench.files.user_files import UserFileError, open_file
+from posenc.workbench.files.user_files import UserFileError, open_file, short
 
 FORM = "points as an array of numpy"
 KIND = "clouds"
@@ -30,6 +32,8 @@ POINTS = ("points", "xyz", "coords", "positions", "pos", "vertices", "pc")
 """Names of the array of coordinates in a ``.npz``. An array that is alone may have any name."""
 FURTHER = {"normals": NORMALS, "normal": NORMALS, "colors": COLORS, "color": COLORS, "rgb": COLORS}
 """Names of further arrays of a ``.npz`` to the names of their three columns."""
+MOST_NAMES = 100
+"""Characters of the names of arrays that a sentence lists."""
 
 
 def match(path: Path) -> str:
@@ -65,7 +69,7 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
 
     Returns:
         The cloud. Unnamed columns after the third are normals if they have the length 1, colors if they are from 0 to
-        255.
+        255. Arrays ``(N,)`` beside points (N, 3) are attributes.
 
     Raises:
         UserFileError: The array is not (N, 3) or wider, holds objects, or has too few points.
@@ -78,14 +82,34 @@ def read(path: Path, options: ReadingOptions) -> PointCloud:
         columns = arrays[name]
         further = {each: FURTHER[each.lower()] for each in arrays.names if each.lower() in FURTHER}
         others = {each: arrays.array(each, (len(columns), 3), "fiu") for each in further}
+        if columns.shape[1] == len(AXES):
+            scalars = [each for each in arrays.names if _is_scalar(arrays.header(each), len(columns))]
+            further |= {each: (each,) for each in scalars}
+            others |= {each: arrays.array(each, (len(columns),), "fiu")[:, None] for each in scalars}
+        unread = [each for each in arrays.names if each not in (name, *others)]
     if not others:
-        return point_cloud(path, FORM, columns)
+        return _naming(point_cloud(path, FORM, columns), path, unread)
     if columns.shape[1] > len(AXES):
         raise UserFileError(f"{path} has {next(iter(others))} and {columns.shape[1]} columns of {name}. Keep one form.")
     names = [*AXES, *(column for each in others for column in further[each])]
     ranges = [COLOR_RANGES.get(others[each].dtype) for each in others if further[each] is COLORS]
     joined = np.concatenate([columns, *others.values()], 1)
-    return point_cloud(path, FORM, joined, names, color_range=ranges[0] if ranges else None)
+    return _naming(point_cloud(path, FORM, joined, names, color_range=ranges[0] if ranges else None), path, unread)
+
+
+def _is_scalar(header: Header, points: int) -> bool:
+    """True for an array with one number for each point."""
+    return header.dtype.kind in "fiu" and tuple(header.shape) == (points,)
+
+
+def _naming(cloud: PointCloud, path: Path, unread: Sequence[str]) -> PointCloud:
+    """The cloud with a sentence on the arrays of its file that are not read."""
+    if not unread:
+        return cloud
+    some = short(", ".join(unread), MOST_NAMES)
+    array = "array" if len(unread) == 1 else "arrays"
+    sentence = f"Of {path.parent.name}/{path.name} the {array} {some} {'is' if len(unread) == 1 else 'are'} not read."
+    return dataclasses.replace(cloud, left_out=(*cloud.left_out, sentence))
 
 
 def _checked(path: Path, header: Header) -> Header:
