@@ -22,9 +22,13 @@ from numpy.typing import NDArray
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import TooLargeError, UserFileError, open_file, require_file, require_reading
 from posenc.workbench.tasks.shapes.obj_faces import with_positive_numbers
+from posenc.workbench.tasks.shapes.polygon_files import is_read_by_trimesh, read_polygons
+from posenc.workbench.tasks.shapes.polygons import Polygons, triangulate
 
 Points = NDArray[np.floating]
 Index = NDArray[np.integer]
+Read = tuple[Any, Any, tuple[str, ...]]
+"""Vertices and faces of a file, and notes on them."""
 FORMATS = (".obj", ".ply", ".stl", ".off", ".npz")
 MARGIN = 0.1
 """Default free margin on each side of a shape's longest axis, as a share of the unit cube."""
@@ -194,7 +198,7 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
     require_file(path, f"a mesh ({', '.join(f'shape{end}' for end in FORMATS[:3])})")
     reader = _read_npz if path.suffix.lower() == ".npz" else _trimesh_reader()
     try:
-        vertices, faces = reader(path)
+        vertices, faces, divided = reader(path)
     except TooLargeError:
         raise
     except UserFileError as error:
@@ -211,7 +215,7 @@ def read_shape(path: str | Path, margin: float = MARGIN) -> Shape:
         mesh, notes = clean_mesh(Mesh(vertices, faces))
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from None
-    return place_in_cube(path.name, mesh, margin, notes)
+    return place_in_cube(path.name, mesh, margin, (*divided, *notes))
 
 
 def _refuse_faces(path: Path, faces: int) -> None:
@@ -222,15 +226,15 @@ def _refuse_faces(path: Path, faces: int) -> None:
         )
 
 
-def _read_npz(path: Path) -> tuple[Any, Any]:
+def _read_npz(path: Path) -> Read:
     with open_arrays(path, "a mesh") as arrays:
         _refuse_faces(path, arrays.header("f").shape[0])
         if arrays.header("v").shape[0] > 3 * MAX_FACES:  # more than the faces could use
             raise TooLargeError(f"{path.name} has more than {3 * MAX_FACES:,} vertices. Make the mesh coarser first.")
-        return arrays.array("v", (None, 3), "fiu"), arrays.array("f", (None, 3), "iu")
+        return arrays.array("v", (None, 3), "fiu"), arrays.array("f", (None, 3), "iu"), ()
 
 
-def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
+def _trimesh_reader() -> Callable[[Path], Read]:
     try:
         import trimesh
     except ImportError:
@@ -238,19 +242,34 @@ def _trimesh_reader() -> Callable[[Path], tuple[Any, Any]]:
             "a mesh file is read by trimesh, which is not installed: pip install 'posenc[fields]'"
         ) from None
 
-    def load(path: Path) -> tuple[Any, Any]:
+    def load(path: Path) -> Read:
         # read from a stream, so that materials and textures named in the file are not opened
         with open_file(path, "a mesh") as file:
             require_reading(os.fstat(file.fileno()).st_size * FILE_FACTOR, path, "Make the mesh coarser.")
-            if path.suffix.lower() == ".obj":
-                file = io.BytesIO(with_positive_numbers(file.read(), path.name))
-            loaded: Any = trimesh.load(file, file_type=path.suffix.lower()[1:], process=False)
+            content, ending = file.read(), path.suffix.lower()
+        if ending == ".obj":
+            content = with_positive_numbers(content, path.name)
+        polygons = read_polygons(content, ending)
+        if polygons is not None and not is_read_by_trimesh(polygons, content, ending):
+            return _divided(polygons, path)
+        try:
+            loaded: Any = trimesh.load(io.BytesIO(content), file_type=ending[1:], process=False)
+        except Exception:
+            if polygons is None:
+                raise
+            return _divided(polygons, path)
         if hasattr(loaded, "geometry"):  # several objects in one file
             loaded = loaded.to_mesh() if loaded.geometry else None
         vertices = getattr(loaded, "vertices", np.zeros((0, 3)))
-        return vertices, getattr(loaded, "faces", np.zeros((0, 3), np.int64))
+        return vertices, getattr(loaded, "faces", np.zeros((0, 3), np.int64)), ()
 
     return load
+
+
+def _divided(polygons: Polygons, path: Path) -> Read:
+    _refuse_faces(path, int(np.maximum(polygons.counts - 2, 0).sum()))
+    faces, notes = triangulate(polygons, path.name)
+    return polygons.vertices, faces, notes
 
 
 def clean_mesh(mesh: Mesh) -> tuple[Mesh, tuple[str, ...]]:
