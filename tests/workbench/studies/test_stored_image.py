@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from posenc.workbench.storage.stored_records import StoredRecords
 from posenc.workbench.studies.image_fit.stored_image import store_file
 from tiny_data import image
 
@@ -18,3 +20,18 @@ def test_an_image_of_one_pixel_is_refused(tmp_path: Path) -> None:
         store_file(tmp_path, tmp_path / "dot.png", None)
     image(tmp_path / "small.png", side=2)
     assert store_file(tmp_path, tmp_path / "small.png", None).shape[:2] == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.gif"])
+def test_further_images_of_a_file_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Before, the first page of a TIFF was fitted without a word."""
+    pytest.importorskip("tifffile")
+    Image = pytest.importorskip("PIL.Image")
+    pages = [Image.fromarray(np.full((4, 4), 40 * number, np.uint8)) for number in range(3)]
+    pages[0].save(tmp_path / name, save_all=True, append_images=pages[1:])
+    for _ in range(2):  # the second time from the store
+        stored = store_file(tmp_path, tmp_path / name, None)
+        record = StoredRecords(tmp_path).get(stored.record)
+        assert record is not None
+        assert record.left_out == ("The file has 3 images, of which the first was read.",)
+    assert capsys.readouterr().out == f"{name} has 3 images. Runs fit the first.\n"

@@ -70,7 +70,21 @@ def test_a_label_out_of_range_is_refused(tmp_path):
     write_idx(tmp_path, classes=3)
     labels = np.array([0, 1, 2, 3, 0, 1], np.uint8)
     (tmp_path / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(labels)))
-    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte .* has label 3, but its 3 classes"):
+    with pytest.raises(ValueError, match=r"t10k-labels-idx1-ubyte .* has label 3, which no training image has"):
+        arrays(idx_files, tmp_path)
+
+
+def test_classes_are_the_labels_that_training_images_have(tmp_path):
+    """Before, labels from 1 to 3 were 4 classes, of which 0 was empty."""
+    write_idx(tmp_path, classes=3)
+    for part, count in (("train", 12), ("t10k", 6)):
+        labels = 1 + 2 * (np.arange(count) % 3).astype(np.uint8)
+        (tmp_path / f"{part}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(labels)))
+    train, test = arrays(idx_files, tmp_path)
+    assert train.classes == test.classes == ("1", "3", "5")
+    assert test.labels.tolist() == [0, 1, 2, 0, 1, 2]
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(idx_bytes(np.full(12, 7, np.uint8))))
+    with pytest.raises(ValueError, match="has one label, 7; images to classify have two or more"):
         arrays(idx_files, tmp_path)
 
 

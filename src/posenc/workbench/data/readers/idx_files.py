@@ -18,7 +18,6 @@ import numpy as np
 from posenc.workbench.data.labeled_images import (
     ImageArrays,
     LabeledArrays,
-    check_labels,
     inspected_arrays,
     visible_files,
 )
@@ -91,7 +90,7 @@ def inspect(path: Path, options: ReadingOptions) -> DatasetRecord:
 
 
 def read(path: Path, options: ReadingOptions) -> LabeledArrays:
-    """List a folder with the four files of MNIST. Their class names are the numbers of the labels.
+    """List a folder with the four files of MNIST. Their classes are the labels of training images.
 
     Args:
         path: Folder of the four files, plain or gzipped.
@@ -122,11 +121,22 @@ def _read_folder(folder: Path) -> dict[str, ImageArrays]:
         if 0 in images.shape:
             raise ValueError(f"{folder}: the file {names[0]} has no images, or images without pixels.")
         arrays[part] = images[:, None], labels
-    classes = tuple(str(number) for number in range(int(arrays["train"][1].max()) + 1))
-    for part, (_, labels) in arrays.items():
-        check_labels(f"{FILES[part][1]} of {folder}", labels, len(classes))
-    parts = zip(("train", "test"), FILES, strict=True)
-    return {part: ImageArrays(classes, arrays[name][1].astype(np.int64), arrays[name][0]) for part, name in parts}
+    present, made = np.unique(arrays["train"][1]), {}
+    classes = tuple(map(str, present.tolist()))
+    if len(classes) < 2:
+        raise ValueError(
+            f"{FILES['train'][1]} of {folder} has one label, {present[0]}; images to classify have two or "
+            "more. Add some."
+        )
+    for part, name in zip(("train", "test"), FILES, strict=True):
+        images, labels = arrays[name]
+        if len(others := np.setdiff1d(labels, present)):
+            raise ValueError(
+                f"{FILES[name][1]} of {folder} has label {others[0]}, which no training image has. Add training "
+                "images of it, or remove these images."
+            )
+        made[part] = ImageArrays(classes, np.searchsorted(present, labels).astype(np.int64), images)
+    return made
 
 
 def _existing_file(folder: Path, name: str) -> Path | None:

@@ -77,7 +77,7 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
         raise
     record_path = root / "data" / f"source-{digest.hexdigest()[:16]}.json"
     record = json.loads(record_path.read_bytes()) if record_path.exists() else None
-    if record is None or "digest" not in record or not (root / "data" / record["picture"]).exists():
+    if record is None or not {"digest", "images"} <= set(record) or not (root / "data" / record["picture"]).exists():
         pixels = single_image.read_image(source)
         _refuse_few_pixels(source, pixels)
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
@@ -87,11 +87,16 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
                 f"{source.name} has {width:,} x {height:,} pixels. Runs with a longest side of {longest_side:,} pixels "
                 f"fit {narrow:,} x {low:,}."
             )
-        record = {"picture": store_pixels(root, smaller), "shape": smaller.shape}
+        images = single_image.image_count(source)
+        if images > 1:
+            print(f"{source.name} has {images:,} images. Runs fit the first.")
+        record = {"images": images, "picture": store_pixels(root, smaller), "shape": smaller.shape}
         record |= {"digest": digest_of_pixels(pixels), "before": pixels.shape}
         write_whole(record_path, json.dumps(record).encode())
     shape, before = tuple(record["shape"]), tuple(record["before"])
-    described = single_image.image_record(source.name, record["digest"], before, shape, own=True)
+    described = single_image.image_record(
+        source.name, record["digest"], before, shape, own=True, images=record["images"]
+    )
     return StoredImage(record["picture"], shape, StoredRecords(root).add(described, source))
 
 

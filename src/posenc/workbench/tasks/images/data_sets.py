@@ -120,7 +120,9 @@ def _read(place: Path, reading: ReadingOptions) -> LabeledImages | LabeledArrays
 def _image_sets(name: str, read: LabeledArrays) -> tuple[ImageSet, ImageSet]:
     """Training and test set of images that are arrays."""
     parts = read.arrays()
-    classes = FASHION if name == FASHION_MNIST.name else parts["train"].classes
+    classes = parts["train"].classes
+    if name == FASHION_MNIST.name:
+        classes = tuple(dict(enumerate(FASHION)).get(int(number), number) for number in classes)
     train, test = (ImageSet.from_arrays(name, classes, each.pixels, each.labels) for each in parts.values())
     return train, test
 

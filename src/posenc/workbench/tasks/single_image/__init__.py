@@ -30,12 +30,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from posenc.workbench.tasks.single_image.image_file import FORMAT, downscale, image_record, load_photos, read_image
+from posenc.workbench.tasks.single_image.image_file import (
+    FORMAT,
+    downscale,
+    image_count,
+    image_record,
+    load_photos,
+    read_image,
+)
 
 __all__ = [
-    "FORMAT", "Protocol", "downscale", "eval_batches", "eval_pixels", "eval_shape", "image_record", "load_photos",
-    "pixel_positions", "pixel_tensors", "pixel_values", "psnr", "psnr_from_mse", "radial_spectrum", "read_image",
-    "stratified_batch", "stratified_sample", "train_shape",
+    "FORMAT", "Protocol", "downscale", "eval_batches", "eval_pixels", "eval_shape", "image_count", "image_record",
+    "load_photos", "pixel_positions", "pixel_tensors", "pixel_values", "psnr", "psnr_from_mse", "radial_spectrum",
+    "read_image", "stratified_batch", "stratified_sample", "train_shape",
 ]  # fmt: skip
 
 Protocol = Literal["all", "held-out"]

@@ -77,6 +77,31 @@ def read_image(path: Path) -> np.ndarray:
     return np.ascontiguousarray(pixels)
 
 
+def image_count(path: Path) -> int:
+    """Number of images in an image file: pages of a TIFF, or frames of an animation. The first is the one that is read.
+
+    Args:
+        path: The file, which `read_image` reads.
+
+    Returns:
+        The number.
+
+    Raises:
+        ValueError: The file is not an image.
+    """
+    Image, _ = _pil()
+    with open_file(path, "an image") as file:
+        is_tiff = file.read(2) in (b"II", b"MM")
+    with _decoder_errors(path):
+        if is_tiff:
+            import tifffile
+
+            with tifffile.TiffFile(path) as pages:
+                return len(pages.pages)
+        with Image.open(path) as opened:
+            return getattr(opened, "n_frames", 1)
+
+
 def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
     """Load the photographs of a data folder, ``photos/photos_256.npz`` or ``photos_512.npz``.
 
@@ -101,7 +126,9 @@ def load_photos(folder: Path, size: int) -> dict[str, np.ndarray]:
     return {str(name): image for name, image in zip(names, images, strict=True)}
 
 
-def image_record(name: str, digest: str, before: Sequence[int], after: Sequence[int], *, own: bool) -> DatasetRecord:
+def image_record(
+    name: str, digest: str, before: Sequence[int], after: Sequence[int], *, own: bool, images: int = 1
+) -> DatasetRecord:
     """Record of one image.
 
     Args:
@@ -110,14 +137,16 @@ def image_record(name: str, digest: str, before: Sequence[int], after: Sequence[
         before: Shape ``(H, W, C)`` as it was read.
         after: Shape in which it is fitted.
         own: True for a file of the user.
+        images: Number of images in the file.
 
     Returns:
         The record.
     """
+    left_out = (f"The file has {images:,} images, of which the first was read.",) if images > 1 else ()
     size = f"{after[1]:,} x {after[0]:,} pixels"  # width x height, as in every sentence on images
     smaller = {"downscaled from": f"{before[1]:,} x {before[0]:,} pixels"} if tuple(before) != tuple(after) else {}
     options = {"size": size, **smaller, "channels": after[2]}
-    return DatasetRecord(kind="image", name=name, digest=digest, options=options, own=own)
+    return DatasetRecord(kind="image", name=name, digest=digest, options=options, left_out=left_out, own=own)
 
 
 def downscale(pixels: np.ndarray, longest: int) -> np.ndarray:
