@@ -57,12 +57,15 @@ def test_a_long_table_is_divided_by_the_names_of_its_series(tmp_path: Path) -> N
 
 def test_a_repeating_name_divides_series_and_parts_of_the_time_are_not_forecast(tmp_path: Path) -> None:
     """Readings of two sensors at other times were one series, and row numbers and hours were forecast."""
-    rows = [("a" if at % 2 else "b", f"2024-01-01T{at:02}:00", at + at % 2 * 100, at) for at in range(8)]
+    rows = [("a" if at % 2 else "b", f"2024-01-01T{at:02}:00", at + at % 2 * 100, at) for at in range(10)]
     lines = "".join(
         f"{at},{at + 1},{hour},{name},{time},{value}\n" for at, (name, time, value, hour) in enumerate(rows)
     )
     made = table(tmp_path, f",No,hour,sensor,time,level\n{lines}")
-    assert {each.name: each.values.tolist() for each in made.series} == {"b": [0, 2, 4, 6], "a": [101, 103, 105, 107]}
+    assert {each.name: each.values.tolist() for each in made.series} == {
+        "b": [0, 2, 4, 6, 8],
+        "a": [101, 103, 105, 107, 109],
+    }
     assert made.left_out == (
         "Found by name: times in time; names of the series in sensor; values in level.",
         "Not read: the columns without a name, No, hour.",

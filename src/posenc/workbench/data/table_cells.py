@@ -39,6 +39,8 @@ TIME_NAMES = ("date", "time", "datetime", "timestamp", "ds")
 """Names of columns of times, in lower case, the first one first."""
 INDEX_NAMES = ("unnamed:", "__index_level_")
 """Beginnings of the names that pandas and Arrow give to an index without a name."""
+SHORTEST_COUNT = 10
+"""Fewest rows of a column with a name that counts them; fewer values from 1 on may be a measurement."""
 TSV = ".tsv"
 DECIMAL = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 """A number with or without a decimal comma."""
@@ -377,7 +379,11 @@ def is_row_number(name: str, cells: Sequence[str]) -> bool:
     numbers = list(map(int, held))
     if name.strip().lower().startswith(INDEX_NAMES) or not name.strip():
         return len(set(numbers)) == len(numbers)
-    return numbers[0] in (0, 1) and all(after - before == 1 for before, after in pairwise(numbers))
+    return (
+        len(held) >= SHORTEST_COUNT
+        and numbers[0] in (0, 1)
+        and all(after - before == 1 for before, after in pairwise(numbers))
+    )
 
 
 def numbers_of(cells: Cells, name: str, flag: str) -> NDArray[np.float64]:
