@@ -52,7 +52,7 @@ def test_a_class_without_a_constructor_of_its_own_has_the_signature_of_the_inher
         (lambda: ALiBi(4, slopes=1.0), r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got 1\.0"),
         (
             lambda: ALiBi(2, slopes=np.array(0.5)),
-            r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got ar",
+            r"ALiBi takes `slopes` as a list of numbers, a tensor or None; got 0",
         ),
         (lambda: AxialRoPE(12, order={1: 0, 0: 1}), r"AxialRoPE takes `order` as a list of whole numbers or None"),
         (lambda: AxialRoPE(12, order=torch.tensor(1)), r"AxialRoPE takes `order` as a list of whole numbers or None"),

@@ -83,7 +83,11 @@ def test_tables_with_the_channels_in_another_order_are_aligned_by_name(tmp_path:
     found = read_recordings(write_tables(tmp_path / "days", "wxyz", "zxwy"))
     np.testing.assert_allclose(found.series, NUMBERS, rtol=1e-12)
     assert found.channels == tuple("wxyz")
-    assert found.note == "Aligned by name: the channels of 'day1.csv', whose order differs from that of day0.csv."
+    aligned = "Aligned by name: the channels of 'day1.csv', whose order differs from that of day0.csv."
+    assert found.remarks[0] == aligned
+    assert (
+        found.note == f"{aligned} Each file counts as a subject. If one has several, begin their names with sub-LABEL_"
+    )
 
 
 def test_tables_with_other_channels_are_refused_with_the_difference(tmp_path: Path) -> None:
