@@ -85,3 +85,17 @@ def test_a_jpeg_too_short_for_its_size_is_refused_before_memory_is_taken(tmp_pat
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"large\.jpg is a JPEG of 50000 x 60000 pixels in [\d,]+ bytes"):
         read_image(path)
+
+
+def test_a_damaged_tag_of_a_tiff_is_not_logged_at_the_terminal(tmp_path, caplog):
+    """tifffile logged each tag that it could not read, beside the project's own sentence or none."""
+    pixels = np.random.default_rng(0).integers(0, 255, (40, 40, 3), dtype=np.uint8)
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, pixels, resolution=(72, 72))
+    content = bytearray(path.read_bytes())
+    with tifffile.TiffFile(path) as file:
+        tag = file.pages[0].tags["XResolution"].offset
+    content[tag + 2 : tag + 4] = b"\xff\xff"  # the type of its value
+    path.write_bytes(content)
+    np.testing.assert_array_equal(read_image(path), pixels)
+    assert not caplog.records

@@ -5,6 +5,7 @@ Pillow reads 8 bits. imagecodecs reads 16-bit PNG, which Pillow would reduce to 
 
 from __future__ import annotations
 
+import logging
 import math
 import struct
 import threading
@@ -201,13 +202,16 @@ class RefusalError(ValueError):
 def _decoder_errors(path: Path) -> Iterator[None]:
     """Turn any error of a decoder into one sentence, and lift Pillow's limit of 179 megapixels.
 
-    The limit is lifted because the memory check decides which images are too large.
+    The limit is lifted because the memory check decides which images are too large. tifffile logs each tag that it
+    cannot read, also where the image is read or refused in a sentence.
     """
     Image, _ = _pil()
     PILLOW_LIMIT_LOCK.acquire()
-    limit = Image.MAX_IMAGE_PIXELS
+    limit, log = Image.MAX_IMAGE_PIXELS, logging.getLogger("tifffile")
+    logged = log.level
     try:
         Image.MAX_IMAGE_PIXELS = None
+        log.setLevel(logging.CRITICAL + 1)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
@@ -219,6 +223,7 @@ def _decoder_errors(path: Path) -> Iterator[None]:
         ) from error
     finally:
         Image.MAX_IMAGE_PIXELS = limit
+        log.setLevel(logged)
         PILLOW_LIMIT_LOCK.release()
 
 
