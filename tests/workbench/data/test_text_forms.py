@@ -234,6 +234,8 @@ def test_folders_and_names_of_parts_divide_texts(tmp_path: Path, monkeypatch) ->
     assert [parts.texts, *(given.texts for given in parts.given)] == [("train",), ("valid",), ("test",)]
     put({"eval/train.txt": "a", "eval/eval.txt": "b", "eval/x-train.txt": "c", "eval/x-test.txt": "d"})
     assert read_documents(Path("eval"), ReadingOptions()).given[0].texts == ("b",)
+    put({"sets/training_set/a.txt": "a", "sets/dev/a.txt": "b", "sets/Eval/a.txt": "c"})
+    assert [given.texts for given in read_documents(Path("sets"), ReadingOptions()).given] == [("b",), ("c",)]
 
 
 def test_headers_and_marks_are_no_text(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +27,7 @@ from posenc.workbench.data.table_cells import (
     refuse_repeated_names,
 )
 from posenc.workbench.dataset_record import DatasetRecord, Part
-from posenc.workbench.files.user_files import UserFileError, number
+from posenc.workbench.files.user_files import UserFileError
 
 NOUN = TableNoun(
     "a table of places",
@@ -229,10 +228,8 @@ def is_possible_target(column: Sequence[str], name: str) -> bool:
     """
     if name.strip().lower() in TIME_NAMES or not has_numbers(column):
         return False
-    held = [cell.strip() for cell in column if cell.strip().lower() not in MISSING]
-    values = np.array([number(cell) if is_number(cell) else math.nan for cell in held])
-    counts_rows = bool(np.isfinite(values).all() and (np.diff(values) == 1).all()) and values[0] in (0, 1)
-    return len(set(held)) > 1 and not counts_rows and not is_row_number(name, column)
+    held = {cell.strip() for cell in column if cell.strip().lower() not in MISSING}
+    return len(held) > 1 and not is_row_number(name, column)
 
 
 def _targets(

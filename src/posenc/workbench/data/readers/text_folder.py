@@ -86,8 +86,8 @@ def _by_part(path: Path, files: Sequence[Path]) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {"train": [], "val": [], "test": []}
     for file in files:
         first, *inside = file.relative_to(path).parts
-        if inside and first.lower() in train_val_files.STEMS:
-            found[train_val_files.STEMS[first.lower()]].append(file)
+        if inside and (part := train_val_files.part_named(first)):
+            found[part].append(file)
     parts = {name: some for name, some in found.items() if some}
     return parts if "train" in parts and len(parts) > 1 else {}
 

@@ -1,12 +1,12 @@
 """Folder with a train and a val file, and perhaps a test file: ``train.txt`` and ``val.txt``.
 
-    train, training          the train file, divided by the seed of a run where no file is for validation
-    val, valid, validation   the val file: for validation with a test file beside it, otherwise for testing
-    dev, eval, evaluation    other names of the val file
-    test                     the test file
+    train   the train file, divided by the seed of a run where no file is for validation
+    val     the val file: for validation with a test file beside it, otherwise for testing
+    test    the test file
 
-They may have a name in common, as ``wiki.train.txt`` and ``wiki.test.txt``. All have the same ending, which decides how
-they are read: nanoGPT writes ``train.bin`` and ``val.bin``.
+``part_folders.PART_FOLDERS`` lists other names of the parts, such as ``valid`` and ``dev``. The files may have a name in
+common, as ``wiki.train.txt`` and ``wiki.test.txt``. All have the same ending, which decides how they are read: nanoGPT
+writes ``train.bin`` and ``val.bin``.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from types import ModuleType
 import msgspec
 
 from posenc.workbench.data.documents import Documents, text_record
+from posenc.workbench.data.part_folders import part_of
 from posenc.workbench.data.readers import fasta, json_lines, parquet, plain_text, token_ids
 from posenc.workbench.data.reading_options import ReadingOptions, refuse_other_options
 from posenc.workbench.dataset_record import DatasetRecord
@@ -29,11 +30,6 @@ from posenc.workbench.files.user_files import UserFileError
 FORM = "train and val files"
 KIND = "text"
 OPTIONS: tuple[str, ...] = ("field", "dtype", "tokenizer")
-STEMS: Mapping[str, str] = {
-    "train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val", "dev": "val",
-    "eval": "val", "evaluation": "val", "test": "test",
-}  # fmt: skip
-"""Name of a file without its endings, or its last word, to its part."""
 SIGNS = re.compile("[._-]")
 ENDINGS = (
     ".txt", ".md", ".txt.gz", ".md.gz", *fasta.ENDINGS, *json_lines.ENDINGS, *parquet.ENDINGS, *token_ids.ENDINGS
@@ -126,14 +122,21 @@ def files_beside(path: Path) -> tuple[str, ...]:
     return (f"{beside.name} stands beside {path.name} and is not read. To test on it, add --val {quote(str(beside))}",)
 
 
+def part_named(name: str) -> str:
+    """Part of a text that a name stands for: "train", "val" or "test"; "" for another name."""
+    return {"validation": "val"}.get(part := part_of(name), part)
+
+
 def _named(path: Path) -> tuple[str, str]:
     """Part of a file by its name, "" for none, and its endings with the name that its parts have in common."""
     name = path.name.lower()
     ending = max((each for each in ENDINGS if name.endswith(each)), key=len, default="")
     stem = name.removesuffix(ending)
+    if part := part_named(stem):
+        return part, ending
     last = SIGNS.split(stem)[-1]
     common = stem.removesuffix(last)
-    return STEMS.get(last, ""), f"{common}*{ending}" if common else ending
+    return part_named(last), f"{common}*{ending}" if common else ending
 
 
 def _parts(folder: Path) -> dict[str, dict[str, Path]]:
