@@ -134,9 +134,8 @@ def _with_arguments(cls: Any, *positional: Any, **named: Any) -> Any:
                 f"{cls.__name__}([{names}])."
             )
     scheme = nn.Module.__new__(cls)
-    vars(scheme)["_arguments"] = plain_arguments(
-        positional, named
-    )  # a module takes no attribute before its constructor
+    # a module takes no attribute before its constructor
+    vars(scheme)["_arguments"] = plain_arguments(positional, named)
     return scheme
 
 

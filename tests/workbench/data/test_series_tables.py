@@ -77,6 +77,11 @@ def test_a_repeating_name_divides_series_and_parts_of_the_time_are_not_forecast(
     assert stated.options["target"] == "hour"
 
 
+def test_a_column_that_rises_by_one_is_a_series_if_it_is_the_only_one(tmp_path: Path) -> None:
+    lines = "".join(f"2024-01-{day:02},{day}\n" for day in range(1, 13))
+    assert [each.name for each in table(tmp_path, f"date,level\n{lines}").series] == ["level"]
+
+
 def test_months_as_numbers_are_refused_as_a_count(tmp_path: Path) -> None:
     with pytest.raises(UserFileError, match="199002 months are more than 8,000 years"):
         table(tmp_path, "time,y\n198912,1\n199001,2\n199002,4\n", unit="month")

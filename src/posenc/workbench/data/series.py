@@ -234,13 +234,11 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
 
 
 def _values(names: Sequence[str], cells: Cells) -> list[str]:
-    """Columns of numbers but row numbers; coordinates and parts of the time only if there are no others."""
-    numeric = [
-        name for name in names
-        if has_numbers(cells.column(name)) and not is_row_number(name, cells.column(name))
-    ]  # fmt: skip
+    """Columns of numbers; row numbers, coordinates and parts of the time only if there are no others."""
+    numeric = [name for name in names if has_numbers(cells.column(name))]
+    measured = [name for name in numeric if not is_row_number(name, cells.column(name))]
     apart = (*LONGITUDES, *LATITUDES, *CALENDAR_NAMES)
-    return [name for name in numeric if name.strip().lower() not in apart] or numeric
+    return [name for name in measured if name.strip().lower() not in apart] or measured or numeric
 
 
 def _repeats(column: Sequence[str]) -> bool:

@@ -4,9 +4,9 @@
     val     the val file: for validation with a test file beside it, otherwise for testing
     test    the test file
 
-``part_folders.PART_FOLDERS`` lists other names of the parts, such as ``valid`` and ``dev``. The files may have a name in
-common, as ``wiki.train.txt`` and ``wiki.test.txt``. All have the same ending, which decides how they are read: nanoGPT
-writes ``train.bin`` and ``val.bin``.
+``part_folders.PART_FOLDERS`` lists other names of the parts, such as ``valid`` and ``dev``. The files may have a name
+in common, as ``wiki.train.txt`` and ``wiki.test.txt``. All have the same ending, which decides how they are read:
+nanoGPT writes ``train.bin`` and ``val.bin``.
 """
 
 from __future__ import annotations
