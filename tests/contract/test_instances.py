@@ -49,7 +49,11 @@ OTHERS = {
         {"head_dim": 6, "heads": 3, "block": 3},
         {"head_dim": 32, "heads": 2, "axes": 3, "block": 8, "commuting": "linearly dependent"},
     ],
-    "LogCPB": [{"heads": 8, "window": (14, 14), "hidden": 5}, {"heads": 3, "window": (7, 4), "hidden": 5}],
+    "LogCPB": [
+        {"heads": 2, "window": (24, 1), "hidden": 4},
+        {"heads": 8, "window": (14, 14), "hidden": 5},
+        {"heads": 3, "window": (7, 4), "hidden": 5},
+    ],
     "MixedRoPE": [{"head_dim": 64, "heads": 8}, {"head_dim": 16, "heads": 3, "axes": 4}],
     "MultiResolutionGrid": [{"axes": 2, "resolutions": (2, 3), "table_size": 16, "features": 1}],
     "NoPE": [{}],

@@ -370,7 +370,7 @@ def _spread(count: int, room: int, generator: torch.Generator) -> Tensor:
     """Draw ``count`` ascending whole numbers below ``room``: distinct and in its first half if possible."""
     free = room - min(SHIFT, (room - 1) // 2)
     below = next((places for places in (room // 2, free) if places >= count), None)
-    numbers = torch.randperm(below, generator=generator)[:count] if below else _with_repeats(count, free, generator)
+    numbers = torch.randperm(below, generator=generator)[:count] if below is not None else _with_repeats(count, free, generator)
     return numbers.sort().values
 
 
