@@ -361,6 +361,13 @@ def test_a_network_refuses_other_parameters(model: Any, says: str) -> None:
         model.fit(PLACES, [0, 1, 0, 1])
 
 
+def test_whole_numbers_of_numpy_are_parameters_of_a_network() -> None:
+    sizes = {"hidden": [np.int64(4)], "steps": np.int64(3), "batch_size": np.int32(2)}
+    assert NetworkRegressor(**sizes).fit(PLACES, [0, 1, 0, 1]).predict(PLACES).shape == (4,)
+    with pytest.raises(ValueError, match="steps is a whole number from 1; got True"):
+        NetworkRegressor(steps=True).fit(PLACES, [0, 1, 0, 1])
+
+
 def test_missing_values_of_kept_columns_are_refused_by_a_network() -> None:
     with pytest.raises(ValueError, match="1 missing"):
         NetworkRegressor(PositionEncoder(columns=AT)).fit(FRAME, [0.0, 1, 2, 3])

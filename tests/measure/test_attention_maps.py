@@ -281,3 +281,34 @@ def test_maps_that_cannot_be_compared_are_refused() -> None:
         attention_map_similarity(random_maps(0)[0], random_maps(0)[0])
     with pytest.raises(ValueError, match="after the softmax"):
         attention_map_similarity(random_maps(0) - 0.5, random_maps(0))
+
+
+def test_maps_of_a_diverged_model_are_refused() -> None:
+    maps = torch.rand(1, 2, 1, 3, 3).softmax(-1)
+    diverged = maps.clone()
+    diverged[0, 0, 0, 0] = math.nan
+    for pair in ((maps, diverged), (diverged, maps)):
+        with pytest.raises(ValueError, match="Did training diverge"):
+            attention_map_similarity(*pair)
+    with pytest.raises(ValueError, match="no attention weights to compare"):
+        attention_map_similarity(maps[:, :0], maps[:, :0])
+
+
+class Counting(nn.Module):
+    """Puts a new tensor in the place of its buffer in each training step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self) -> None:
+        self.steps = self.steps + 1
+
+
+def test_a_buffer_that_training_replaces_is_put_back() -> None:
+    model = Counting()
+    held = model.steps
+    with evaluation_mode(model, training=True):
+        model()
+    assert model.steps is held
+    assert float(held) == 0

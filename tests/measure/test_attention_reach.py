@@ -70,3 +70,14 @@ def test_weights_that_are_not_numbers_are_not_left_out_of_a_mean():
     assert math.isnan(first["distance"])
     assert math.isnan(both["entropy"])
     assert second["distance"] > 0
+
+
+def test_distances_keep_their_digits_at_unix_times_and_with_many_tokens() -> None:
+    times = torch.arange(40, dtype=torch.float64)[:, None] * 0.5
+    maps = torch.eye(40).roll(1, 1)
+    maps[-1] = 0
+    maps[-1, -2] = 1
+    for first in (0.0, 1.7e9):
+        assert attention_reach(maps[None, None, None], times + first)[0]["distance"] == 0.5
+    with pytest.raises(ValueError, match=r"maps have shape \(layers, B, H, Q, K\)"):
+        attention_reach(maps[None, None], times)

@@ -47,3 +47,11 @@ def test_a_plane_is_places_around_the_middle() -> None:
 def test_a_table_too_short_says_so() -> None:
     with pytest.raises(ValueError, match="position 8 was asked for"):
         logit_by_distance(Learned(4, max_len=8), 4)
+
+
+def test_a_head_and_a_distance_that_are_not_there_are_refused() -> None:
+    with pytest.raises(ValueError, match="heads 0 to 0; got head=7"):
+        logit_by_distance(RoPE(8), 4, head=7)
+    for distances in (0, -1):
+        with pytest.raises(ValueError, match=f"one step or more; got distances={distances}"):
+            logit_by_distance(RoPE(8), distances)

@@ -118,3 +118,10 @@ def test_a_split_without_items_is_refused() -> None:
         HeldOut(0, 12, split_by_seed=True)
     with pytest.raises(ValueError, match=r"between 0 and 1; got 95\. Use 0\.95"):
         held_out_interval(VALUES, level=95)
+
+
+@pytest.mark.parametrize("measure", [smallest_difference, widest_undecided])
+@pytest.mark.parametrize("level", [95, 0, -1, 1])
+def test_a_level_is_a_share(measure, level: float) -> None:
+    with pytest.raises(ValueError, match="lies between 0 and 1"):
+        measure([0.1, 0.2, 0.4], level=float(level))

@@ -41,3 +41,16 @@ def test_parts_that_do_not_touch_are_joined_and_equal_rows_are_near():
         geodesic_distances(table, neighbors=5)
     with pytest.raises(ValueError, match="at least one axis"):
         isomap(table, axes=0)
+
+
+def test_the_order_of_tokens_does_not_matter_on_a_grid() -> None:
+    cells = grid(4, 4).coords.double()
+    order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
+    assert torch.equal(geodesic_distances(cells[order]), geodesic_distances(cells)[order][:, order])
+
+
+def test_an_axis_without_variation_is_zero() -> None:
+    line = torch.arange(8, dtype=torch.float64)[:, None]
+    assert not bool(isomap(line, axes=2, neighbors=2)[:, 1].any())
+    with pytest.raises(ValueError, match="two or more; got a table of one row"):
+        isomap(line[:1])

@@ -41,3 +41,18 @@ def test_an_octave_is_from_more_than_half_up_to_all() -> None:
 def test_what_does_not_fit_is_said_in_a_sentence(reach: int, stride: int, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         loss_by_context(lambda tokens: tokens[:, 1:].float(), torch.arange(60).int(), reach=reach, stride=stride)
+
+
+@pytest.mark.parametrize("longest", [0, 9, 100])
+def test_an_octave_lies_within_the_measured_contexts(longest: int) -> None:
+    assert mean_over_octave(torch.arange(8.0).double(), 8) == 5.5
+    with pytest.raises(ValueError, match="contexts of 1 to 8 tokens"):
+        mean_over_octave(torch.arange(8.0).double(), longest)
+
+
+@pytest.mark.parametrize("reach", [0, -2])
+def test_a_reach_is_a_token_or_more(reach: int) -> None:
+    with pytest.raises(ValueError, match="both from 1"):
+        loss_by_context(
+            lambda windows: windows[:, 1:].float(), torch.arange(20, dtype=torch.int32), reach=reach, stride=1
+        )

@@ -67,3 +67,15 @@ def test_what_has_no_loss_by_position(model, tokens, options, sentence):
 def test_an_unknown_measurement_is_named():
     with pytest.raises(AttributeError, match=r"posenc\.measure has no 'loss_by_weekday'"):
         measure.loss_by_weekday  # noqa: B018  # pyright: ignore
+
+
+def test_numbers_that_mark_ignored_tokens_are_refused() -> None:
+    """A target of -100 counted as a loss of 0."""
+    with pytest.raises(ValueError, match="numbers from 0; got -100"):
+        loss_by_position(nn.Embedding(5, 5), torch.tensor([[1, 2, -100, -100]]))
+
+
+def test_a_model_in_float64_is_measured_in_float64() -> None:
+    model, tokens = nn.Embedding(5, 5, dtype=torch.float64), torch.tensor([[1, 2, 3]])
+    expected = nn.functional.cross_entropy(model(tokens)[0, :-1], tokens[0, 1:], reduction="none").detach()
+    assert torch.equal(loss_by_position(model, tokens), expected)

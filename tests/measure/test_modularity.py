@@ -202,3 +202,17 @@ def test_adjusted_rand_is_its_definition_over_pairs() -> None:
     chance = torch.Generator().manual_seed(0)
     drawn = [adjusted_rand(MODULES, torch.randperm(8, generator=chance) // 3) for _ in range(300)]
     assert abs(np.mean(drawn)) < 0.05
+
+
+def test_equal_distances_have_one_module() -> None:
+    assert detect_modules(torch.ones(9, 9) - torch.eye(9)).tolist() == [0] * 9
+
+
+def test_modularity_has_no_unit() -> None:
+    for size in (1e-200, 1e200):
+        assert modularity(weights() * size, MODULES) == pytest.approx(modularity(weights(), MODULES), rel=1e-12)
+
+
+def test_modules_may_be_any_tensor() -> None:
+    for modules in (torch.tensor([2.0, 1, 2], requires_grad=True), torch.tensor([2.0, 1, 2], dtype=torch.bfloat16)):
+        assert module_numbers(modules).tolist() == [1, 0, 1]

@@ -7,6 +7,7 @@ from posenc import Sinusoid, grid
 from posenc.measure.distances import token_distances
 from posenc.measure.neighbor_recall import disparity_permutation_test, neighbor_recall, true_neighbors
 from posenc.measure.permutation_test import permutation_test
+from posenc.measure.procrustes import same_line_auc
 
 SHAPE = (7, 7)
 CHANCE = (4 * 4 + 20 * 9 + 25 * 16) / 48 / (4 * 2 + 20 * 3 + 25 * 4)
@@ -100,3 +101,21 @@ def test_truths_that_do_not_fit_are_refused() -> None:
         neighbor_recall(normal(4, 3), torch.eye(4, dtype=torch.bool))
     with pytest.raises(ValueError, match=r"The reference holds the true place of every token"):
         disparity_permutation_test(normal(8, 3), places())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rounding_errors_break_no_ties(dtype: torch.dtype) -> None:
+    """Rows at equal distance, before and after a rotation."""
+    turn = torch.linalg.qr(normal(16, 16)).Q
+    cells = grid(4, 4).coords
+    for table in (torch.eye(16).double(), turn.to(dtype)):
+        found, chance = neighbor_recall(table, cells)
+        assert found == pytest.approx(chance, abs=1e-12)
+        if table.dtype == torch.float64:
+            assert same_line_auc(table @ turn.T, (4, 4)) == 0.5
+
+
+def test_one_token_has_no_neighbor() -> None:
+    assert not bool(true_neighbors(torch.zeros(1, 2)).any())
+    with pytest.raises(ValueError, match="no two tokens are neighbors"):
+        neighbor_recall(torch.ones(1, 3), torch.zeros(1, 2))

@@ -196,3 +196,23 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
         additive_r2(normal(16, 3), (4, 5))
     with pytest.raises(ValueError, match=r"two axes longer than 1; got shape \(16, 1\)"):
         same_line_auc(normal(16, 3), (16, 1))
+
+
+@pytest.mark.parametrize("shape", [(16, 8), (6, 20)])
+def test_a_small_distance_has_its_digits(shape: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    q, e = (torch.randn(shape, generator=generator, dtype=torch.float64) for _ in range(2))
+    for size in (1e-3, 1e-8, 1e-10):
+        near = procrustes_distance(q + size * e, q)
+        assert near == pytest.approx(float((aligned(q + size * e, q) - q).norm()), rel=1e-4)
+        assert 0 < near <= size * float(e.norm())
+
+
+def test_a_rotated_reference_has_no_distance_to_divide_by() -> None:
+    q = torch.randn(16, 8, dtype=torch.float64)
+    turn = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64)).Q
+    found = alignment(torch.randn(16, 8), q, initial=q @ turn)
+    assert found["distance_initial"] < 1e-12
+    assert math.isnan(found["relative"])
+    with pytest.raises(ValueError, match="A grid of shape"):
+        additive_r2(torch.ones(4, 2), (-2, -2))

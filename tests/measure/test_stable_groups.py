@@ -93,3 +93,15 @@ def test_the_nearest_other_group_and_the_mean_of_distances() -> None:
     assert torch.equal(correlation_distances(torch.eye(3)).diagonal(), torch.zeros(3))
     with pytest.raises(ValueError, match="5 tokens form 1 to 5 groups; got 6"):
         groups_by_number(distances, [2, 6])
+
+
+def test_one_token_and_no_p_value() -> None:
+    assert [list(numbers_of_groups(tokens)) for tokens in (0, 1, 2, 3)] == [[], [], [2], [2]]
+    assert groups_by_number(torch.zeros(1, 1), [1])[1].tolist() == [0]
+    with pytest.raises(ValueError, match="one or more; got none"):
+        combined_p([])
+
+
+def test_distances_with_gradients_are_divided_too() -> None:
+    rows = torch.tensor([[0.0], [0.1], [5.0]], requires_grad=True)
+    assert groups_by_number((rows - rows.T).abs(), [2])[2].tolist() == [0, 0, 1]

@@ -262,3 +262,11 @@ def test_a_window_wider_than_a_range_is_refused_before_anything_is_said(monkeypa
     assert going_on(prompt, 9, 20).shape == (1, 9)  # no token of it is beyond the range
     assert going_on(prompt, 30, 13).shape == (1, 30)
     assert going_on(prompt, 9, 5, sequence(torch.tensor([0, 5, 6, 7, 8]))).shape == (1, 9)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "temperature"), [(torch.float16, 1e-6), (torch.float32, 1e-40), (torch.float32, 1e-300)]
+)
+def test_a_temperature_near_zero_takes_the_most_likely_token(dtype: torch.dtype, temperature: float):
+    logits = torch.tensor([[1.0, 9.0, 3.0]], dtype=dtype)
+    assert sample_tokens(logits, temperature, None, torch.Generator().manual_seed(0)).tolist() == [[1]]

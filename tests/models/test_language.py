@@ -235,6 +235,7 @@ def test_every_parameter_learns_and_a_few_steps_lower_the_loss():
             r"there are 3 samples and positions of 2\. Give one row, or 3",
         ),
         (lambda: model_of(NoPE())(torch.tensor([[3, 11]])), r"the vocabulary has tokens 0 to 10; got 11"),
+        (lambda: model_of(NoPE())(torch.rand(2, 5)), r"numbers in int64 or int32; got torch.float32"),
         (lambda: model_of(NoPE())(torch.tensor([3, 1])), r"tokens have shape \(B, N\).*Write tokens\[None\]"),
         (lambda: model_of(Learned(48, 4))(some_tokens(1, 5)), r"Learned starts at 0 and stops at 3; position 4 was"),
     ],

@@ -117,3 +117,10 @@ def test_padding_changes_nothing(make, registers: int) -> None:
         )
     net(x, Positions(pos, placed)).sum().backward()
     assert all(bool(p.grad.isfinite().all()) for p in net.parameters() if p.grad is not None)
+
+
+def test_whole_positions_keep_their_digits():
+    """Coordinates in meters on a map, as whole numbers; in float32 they are rounded to steps of a half."""
+    net, x, coords = model(AxialRoPE(12, 3), registers=1), torch.randn(1, 9, 2), torch.randint(0, 20, (1, 9, 3))
+    far = coords + 5_400_001
+    assert torch.equal(net(x, Positions(far)), net(x, Positions(far.double())))

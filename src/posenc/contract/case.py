@@ -370,8 +370,8 @@ def _spread(count: int, room: int, generator: torch.Generator) -> Tensor:
     """Draw ``count`` ascending whole numbers below ``room``: distinct and in its first half if possible."""
     free = room - min(SHIFT, (room - 1) // 2)
     below = next((places for places in (room // 2, free) if places >= count), None)
-    numbers = torch.randperm(below, generator=generator)[:count] if below is not None else _with_repeats(count, free, generator)
-    return numbers.sort().values
+    drawn = _with_repeats(count, free, generator) if below is None else torch.randperm(below, generator=generator)
+    return drawn[:count].sort().values
 
 
 def _with_repeats(count: int, below: int, generator: torch.Generator) -> Tensor:

@@ -120,7 +120,7 @@ def attention_map_similarity(maps: Tensor, reference: Tensor) -> list[dict[str, 
         holds the means over layers.
 
     Raises:
-        ValueError: maps of different shapes, or negative weights.
+        ValueError: maps of different shapes or without a weight, or weights that are negative or not finite.
     """
     if maps.shape != reference.shape or maps.dim() != 5:
         raise ValueError(
@@ -129,6 +129,10 @@ def attention_map_similarity(maps: Tensor, reference: Tensor) -> list[dict[str, 
             "heads, on the same puzzles."
         )
     a, b = (each.detach().cpu().double() for each in (maps, reference))
+    if not a.numel():
+        raise ValueError(f"There are no attention weights to compare; got maps {tuple(maps.shape)}. Pass a sample.")
+    if not bool(a.isfinite().all() and b.isfinite().all()):
+        raise ValueError("Attention weights are finite; some are nan or infinite. Did training diverge?")
     if min(a.min(), b.min()) < 0:
         raise ValueError("Attention weights are at least 0; got negative ones. Pass weights after the softmax.")
     bits = _divergence(a, b)

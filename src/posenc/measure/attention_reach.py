@@ -36,8 +36,10 @@ def attention_reach(
         weight that is not finite, and for all heads of its layer together.
 
     Raises:
-        ValueError: another number of tokens than of positions.
+        ValueError: another number of tokens than of positions, or maps of another number of axes.
     """
+    if maps.dim() != 5:
+        raise ValueError(f"maps have shape (layers, B, H, Q, K); got {tuple(maps.shape)}. Write maps[None]?")
     distance, entropy = attention_distance(maps, q_pos, k_pos), attention_entropy(maps)
     no_query = _absent(as_positions(q_pos), entropy)
     entropy = entropy if no_query is None else entropy.masked_fill(no_query, math.nan)
@@ -70,7 +72,7 @@ def attention_distance(
     k_pos = q_pos if k_pos is None else as_positions(k_pos)
     _refuse_unfit(maps, q_pos, k_pos)
     x, y = (pos.coords.to(maps.device, torch.float64) for pos in (q_pos, k_pos))
-    distances = torch.cdist(x, y)
+    distances = torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")  # the digits of Unix times cancel
     distances = distances[:, None] if distances.dim() == 3 else distances  # an axis for the heads
     weights = maps.detach().double()
     no_key, no_query = _absent(k_pos, weights[..., 0, :]), _absent(q_pos, weights[..., 0])

@@ -64,7 +64,7 @@ def mean_attention(scheme: Scheme, tokens: int, *, heads: int = 1, draws: int = 
 
     Args:
         scheme: the scheme.
-        tokens: number N of tokens, odd.
+        tokens: number N of tokens, odd and at least 3.
         heads: number of heads, for schemes whose attribute ``heads`` does not give it.
         draws: number of random contents.
 
@@ -74,6 +74,8 @@ def mean_attention(scheme: Scheme, tokens: int, *, heads: int = 1, draws: int = 
     Raises:
         ValueError: the range of the scheme is too short.
     """
+    if tokens < 3 or tokens % 2 == 0:
+        raise ValueError(f"the line has an odd number of tokens, from 3, with the query in its middle; got {tokens}.")
     pos = on_a_path(scheme, line_positions(scheme, tokens // 2)[0])
     heads = max(heads, getattr(scheme, "heads", 1))
     generator = torch.Generator().manual_seed(0)

@@ -139,9 +139,12 @@ def logit_by_distance(
         Rows ``{distance, logit}``; the logit of a masked pair is None.
 
     Raises:
-        ValueError: the range of the scheme is too short.
+        ValueError: the range of the scheme is too short, ``distances`` is less than 1, or there is no such head.
     """
-    return _by_distance(scheme, distances, head_dim, heads)[head]
+    rows = _by_distance(scheme, distances, head_dim, heads)
+    if not 0 <= head < len(rows):
+        raise ValueError(f"the scheme has heads 0 to {len(rows) - 1}; got head={head}.")
+    return rows[head]
 
 
 def logits_by_head(scheme: Scheme, distances: int, *, heads: int = 1) -> dict[str, list[dict[str, Any]]]:
@@ -175,6 +178,8 @@ def _fraction(number: float) -> str:
 
 
 def _by_distance(scheme: Scheme, distances: int, head_dim: int | None, heads: int) -> list[list[dict[str, Any]]]:
+    if distances < 1:
+        raise ValueError(f"distances go from 0 to one step or more; got distances={distances}.")
     pos, step = line_positions(scheme, distances)
     logits = _logits(scheme, pos, distances, head_dim, heads)
     places = [(key - distances) * step if step != 1 else key - distances for key in range(pos.count)]

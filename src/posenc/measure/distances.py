@@ -11,6 +11,9 @@ from posenc.measure.encoding_tables import table_of
 
 How = Literal["euclidean", "norm_only", "sign", "cosine_similarity"]
 
+TIES = 9
+"""Decimals of a distance, as a share of the largest one, beyond which two distances count as equal."""
+
 
 def token_distances(table: Tensor, how: How = "euclidean") -> Tensor:
     """Compute the distance between every two rows of a table.
@@ -76,7 +79,9 @@ def pair_distance_auc(distances: Tensor, alike: Tensor) -> float:
     pairs, others = int(together.sum()), int((~together).sum())
     if not pairs or not others:
         raise ValueError(f"some tokens are alike and some are not; of {pairs + others} pairs {pairs} are alike.")
-    ranks = rankdata(distances[first, second].numpy())
+    between = distances[first, second].double()
+    between = (between / (float(between.abs().max()) or 1.0)).round(decimals=TIES)  # else rounding errors break ties
+    ranks = rankdata(between.numpy())
     farther = float(ranks[together].sum()) - pairs * (pairs + 1) / 2  # times that the alike pair is the farther one
     return 1 - farther / (pairs * others)
 

@@ -16,8 +16,10 @@ def table_of(rows: Tensor) -> Tensor:
         The table ``(N, d)``.
 
     Raises:
-        ValueError: another rank, no row, complex numbers, or values that are not finite.
+        ValueError: no tensor, another rank, no row, complex numbers, or values that are not finite.
     """
+    if not isinstance(rows, Tensor):
+        raise ValueError(f"A table of encodings is a tensor (N, d); got {type(rows).__name__}. Use torch.as_tensor.")
     if rows.dim() != 2 or 0 in rows.shape or rows.is_complex():
         raise ValueError(
             f"A table of encodings has one row of real numbers per token, (N, d); got {rows.dtype} of shape "

@@ -22,7 +22,9 @@ def evaluation_mode(model: nn.Module, *, training: bool = False) -> Iterator[Non
         None.
     """
     modes = [(module, module.training) for module in model.modules()]
-    buffers = [(buffer, buffer.clone()) for buffer in model.buffers()] if training else []
+    held = [(module, name) for module in model.modules() for name in module._buffers] if training else []
+    buffers = [(module, name, module._buffers[name]) for module, name in held]
+    values = [None if buffer is None else buffer.clone() for *_, buffer in buffers]
     try:
         model.train(training)
         with torch.no_grad():
@@ -31,5 +33,7 @@ def evaluation_mode(model: nn.Module, *, training: bool = False) -> Iterator[Non
         for module, mode in modes:
             module.training = mode
         with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
+            for (module, name, buffer), before in zip(buffers, values, strict=True):
+                module._buffers[name] = buffer  # training may have put another tensor in its place
+                if buffer is not None and before is not None:
+                    buffer.copy_(before)

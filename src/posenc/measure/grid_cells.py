@@ -124,7 +124,8 @@ def firing_maps(scheme: Scheme, pos: Positions, *, head_dim: int = 64, heads: in
         Channels ``(N, C)``.
 
     Raises:
-        ValueError: a scheme that neither embeds nor maps vectors. For a bias on logits use ``decay.logit_on_plane``.
+        ValueError: a scheme that neither embeds nor maps vectors. For a bias on logits use
+            ``distance_decay.logit_on_plane``.
     """
     with torch.no_grad():
         where = scheme.prepare(pos)
@@ -197,7 +198,7 @@ def cells(rho: float, resolution: float, *, depth: float = 1.0) -> float:
     Raises:
         ValueError: ``rho`` or ``resolution`` not above 1.
     """
-    if rho <= 1 or resolution <= 1:
+    if not (rho > 1 and resolution > 1):
         raise ValueError(f"rho and the resolution are greater than 1; got rho={rho:g}, resolution={resolution:g}.")
     return depth * rho * math.log(resolution) / math.log(rho)
 

@@ -117,8 +117,7 @@ def held_out_interval(
         >>> round(found.low, 2), found.high
         (0.95, 1.0)
     """
-    if not 0 < level < 1:
-        raise ValueError(f"The level of an interval lies between 0 and 1; got {level}. Use 0.95.")
+    _refuse_level(level)
     center, spread, n = mean(values), sd(values), len(values)
     variance, freedom = _variance(values, held_out, item_variance)
     if not variance > 0:
@@ -148,12 +147,13 @@ def smallest_difference(
         The difference, in the unit of the values; nan where there is no interval.
 
     Raises:
-        ValueError: no values, or a value that is not finite.
+        ValueError: no values, a value that is not finite, or a level outside (0, 1).
 
     Example:
         >>> round(smallest_difference([0.1, 0.2, 0.3, 0.2, 0.1]), 2)
         0.14
     """
+    _refuse_level(level)
     variance, freedom = _variance(values, held_out, item_variance)
     if not variance > 0:
         return math.nan
@@ -181,7 +181,7 @@ def widest_undecided(
         The half-width, in the unit of the values; 0 for seeds alone, nan for a single seed.
 
     Raises:
-        ValueError: no values, or a value that is not finite.
+        ValueError: no values, a value that is not finite, or a level outside (0, 1).
 
     Example:
         >>> widest_undecided([0.1, 0.2, 0.3])
@@ -189,6 +189,7 @@ def widest_undecided(
         >>> round(widest_undecided([0.1, 0.2, 0.3], HeldOut(25, 100, split_by_seed=True)), 2)
         0.1
     """
+    _refuse_level(level)
     spread = sd(values)
     if held_out is None or math.isnan(spread):
         return 0.0 * spread
@@ -196,6 +197,11 @@ def widest_undecided(
         return _quantile((1 + level) / 2, math.inf) * spread * math.sqrt(held_out.items / held_out.trained)
     items = 0.0 if item_variance is None else item_variance / held_out.items
     return _quantile((1 + level) / 2, max(held_out.items - 1, 1)) * math.sqrt(items)
+
+
+def _refuse_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise ValueError(f"The level of an interval lies between 0 and 1; got {level}. Use 0.95.")
 
 
 def _variance(values: Sequence[float], held_out: HeldOut | None, item_variance: float | None) -> tuple[float, float]:

@@ -17,6 +17,10 @@ from torch import Tensor
 
 from posenc.measure.distances import token_distances
 from posenc.measure.encoding_tables import table_of
+from posenc.measure.modularity import ONE_DISTANCE
+
+ROUNDING = 1e-12
+"""Share of the largest eigenvalue below which an eigenvalue is a rounding error."""
 
 
 def geodesic_distances(table: Tensor, *, neighbors: int = 4) -> Float64[Tensor, "N N"]:
@@ -24,7 +28,7 @@ def geodesic_distances(table: Tensor, *, neighbors: int = 4) -> Float64[Tensor, 
 
     Args:
         table: encodings ``(N, d)``, one row per token.
-        neighbors: k; it is increased until the graph is connected.
+        neighbors: k; it is increased until the graph is connected. Tokens as near as the k-th are neighbors too.
 
     Returns:
         Distances ``g (N, N)``.
@@ -36,15 +40,16 @@ def geodesic_distances(table: Tensor, *, neighbors: int = 4) -> Float64[Tensor, 
     from scipy.sparse.csgraph import connected_components, shortest_path
 
     d = token_distances(table).numpy()
+    if len(d) < 2:
+        raise ValueError("geodesic distances are between tokens, two or more; got a table of one row.")
     if not 0 < neighbors < len(d):
         raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbors={neighbors}.")
     # equal rows get a small distance, because scipy takes a distance of 0 for no edge
     d = np.maximum(d, 1e-12 * max(float(d.max()), 1e-300))
-    order = np.argsort(d + np.diag(np.full(len(d), np.inf)), 1, kind="stable")
+    away = d + np.diag(np.full(len(d), np.inf))
+    nearest = np.sort(away, 1)
     for k in range(neighbors, len(d)):
-        links = np.zeros_like(d)
-        rows = np.arange(len(d))[:, None]
-        links[rows, order[:, :k]] = d[rows, order[:, :k]]
+        links = np.where(away <= nearest[:, k - 1 : k] * (1 + ONE_DISTANCE), d, 0.0)
         links = csr_matrix(np.maximum(links, links.T))  # in a dense array scipy takes small values for no edge
         if connected_components(links, directed=False)[0] == 1:
             return torch.from_numpy(shortest_path(links, directed=False))
@@ -71,7 +76,8 @@ def isomap(table: Tensor, *, axes: int = 2, neighbors: int = 4) -> Float64[Tenso
     g = geodesic_distances(rows, neighbors=neighbors).square()
     centered = g - g.mean(0) - g.mean(1, keepdim=True) + g.mean()
     sizes, directions = torch.linalg.eigh(-centered / 2)
+    sizes = torch.where(sizes > ROUNDING * sizes.abs().max(), sizes, 0)
     points = rows.new_zeros(len(rows), axes)
     filled = min(axes, len(sizes))
-    points[:, :filled] = (directions * sizes.clamp(min=0).sqrt()).flip(1)[:, :filled]
+    points[:, :filled] = (directions * sizes.sqrt()).flip(1)[:, :filled]
     return points * points.gather(0, points.abs().argmax(0, keepdim=True)).sign()

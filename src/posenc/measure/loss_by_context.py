@@ -33,8 +33,8 @@ def loss_by_context(losses: Losses, part: Int32[Tensor, "N"], *, reach: int, str
     Raises:
         ValueError: a stride that does not divide the reach, or a part with fewer than ``reach + stride + 1`` tokens.
     """
-    if stride < 1 or reach % stride:
-        raise ValueError(f"the stride divides the reach; got stride={stride}, reach={reach}.")
+    if stride < 1 or reach < 1 or reach % stride:
+        raise ValueError(f"the stride divides the reach, both from 1; got stride={stride}, reach={reach}.")
     last = reach + (len(part) - 1 - reach) // stride * stride  # a whole number of strides
     if last <= reach:
         raise ValueError(
@@ -55,12 +55,17 @@ def mean_over_octave(loss_by_context: Float64[Tensor, "reach"], longest: int) ->
     """Return the mean loss over contexts of ``longest / 2 + 1`` to ``longest`` tokens.
 
     Args:
-        by_context: mean losses by context length, ``(reach,)``.
-        longest: longest context of the mean, in tokens.
+        loss_by_context: mean losses by context length, ``(reach,)``.
+        longest: longest context of the mean, in tokens, from 1 to ``reach``.
 
     Returns:
         Mean loss in nats.
+
+    Raises:
+        ValueError: a longest context beyond those that were measured.
     """
+    if not 1 <= longest <= len(loss_by_context):
+        raise ValueError(f"losses are known for contexts of 1 to {len(loss_by_context)} tokens; got longest={longest}.")
     return float(loss_by_context[longest // 2 : longest].mean())
 
 

@@ -25,6 +25,9 @@ from torch.nn.functional import one_hot
 
 from posenc.measure.distances import pair_distance_auc
 
+ONE_DISTANCE = 1e-9
+"""Relative tolerance within which two neighbors count as equally near."""
+
 Modules = Sequence[str] | Sequence[int] | np.ndarray | Tensor
 """Module of each token: a name or a number per token, ``(N,)``."""
 
@@ -38,7 +41,8 @@ def module_numbers(modules: Modules) -> Int64[Tensor, "N"]:
     Returns:
         Module numbers ``(N,)``.
     """
-    return torch.from_numpy(np.unique(np.asarray(modules), return_inverse=True)[1].reshape(-1).astype(np.int64))
+    names = modules.detach().cpu().tolist() if isinstance(modules, Tensor) else modules
+    return torch.from_numpy(np.unique(np.asarray(names), return_inverse=True)[1].reshape(-1).astype(np.int64))
 
 
 def similarity(distances: Tensor, *, diagonal: bool = False) -> Float64[Tensor, "N N"]:
@@ -88,10 +92,10 @@ def modularity(weights: Tensor, modules: Modules, *, signed: bool = False) -> fl
             f"modularity needs weights of at least 0; the smallest is {float(w.min()):.3g}. Pass signed=True, which "
             "counts negative weights against a module, or clip them."
         )
-    total = float(w.abs().sum())
-    if not total:
+    if not bool(w.any()):
         raise ValueError("modularity needs weights that are not all 0. Do the tokens differ at all?")
-    own = one_hot(m).double()
+    own, w = one_hot(m).double(), w / w.abs().max()
+    total = float(w.abs().sum())
     q = 0.0
     for part, sign in ((w.clamp(min=0), 1), ((-w).clamp(min=0), -1)) if signed else ((w, 1),):
         length, inside, k = float(part.sum()), float((own * (part @ own)).sum()), part.sum(1) @ own
@@ -161,10 +165,10 @@ def detect_modules(
 ) -> Int64[Tensor, "N"]:
     """Detect modules: Louvain communities of the mutual nearest-neighbor graph.
 
-    Two tokens are joined if each is among the k nearest neighbors of the other. Modules of fewer than k tokens may be
-    merged with others. This happens less than in a graph that joins tokens if either is a neighbor of the other
-    (adjusted Rand index 0.99 against 0.91 for 360 tokens in 12 well separated modules of 4 to 77), or in a graph of all
-    similarities. A token without edges is a module of its own.
+    Two tokens are joined if each is among the k nearest neighbors of the other, which are all tokens as near as the
+    k-th. Modules of fewer than k tokens may be merged with others. This happens less than in a graph that joins tokens
+    if either is a neighbor of the other (adjusted Rand index 0.99 against 0.91 for 360 tokens in 12 well separated
+    modules of 4 to 77), or in a graph of all similarities. A token without edges is a module of its own.
 
     Args:
         distances: ``(N, N)``.
@@ -185,7 +189,7 @@ def detect_modules(
     if not 0 < k < len(d) or tries < 1:
         raise ValueError(f"{len(d)} tokens have 1 to {len(d) - 1} neighbors each; got neighbors={k}, tries={tries}.")
     away = d + torch.diag(torch.full((len(d),), torch.inf, dtype=d.dtype))
-    near = torch.zeros(d.shape, dtype=torch.bool).scatter_(1, away.topk(k, dim=1, largest=False).indices, True)
+    near = away <= away.topk(k, dim=1, largest=False).values[:, -1:] * (1 + ONE_DISTANCE)
     graph = networkx.from_numpy_array((near & near.T).numpy())
     if not graph.number_of_edges():
         return torch.arange(len(d))

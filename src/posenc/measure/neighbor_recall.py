@@ -39,8 +39,8 @@ def neighbor_recall(table: Tensor, truth: Tensor) -> NeighborRecall:
         recall = sum_i |true_i and nearest_i| / sum_i |true_i|
 
     For token i, ``nearest_i`` are its d_i nearest rows, where d_i is its number of true neighbors. Rows at equal
-    distance share the last ranks evenly. A table of equal rows therefore gets the chance level, ``sum_i d_i^2 / (N - 1)
-    / sum_i d_i``.
+    distance (to 1e-6 of it) share the last ranks evenly. A table of equal rows therefore gets the chance level,
+    ``sum_i d_i^2 / (N - 1) / sum_i d_i``.
 
     Args:
         table: encodings ``(N, d)``, one row per token.
@@ -63,8 +63,9 @@ def neighbor_recall(table: Tensor, truth: Tensor) -> NeighborRecall:
     d = token_distances(rows)
     d.fill_diagonal_(torch.inf)
     last = d.sort(dim=1).values.gather(1, (counts - 1).clamp(min=0)[:, None])
-    before, level = d < last, d == last
-    places = (counts[:, None] - before.sum(1, keepdim=True)) / level.sum(1, keepdim=True)
+    before, upto = d < last * (1 - ONE_DISTANCE), d <= last * (1 + ONE_DISTANCE)
+    level = upto & ~before
+    places = (counts[:, None] - before.sum(1, keepdim=True)).double() / level.sum(1, keepdim=True)
     hits = (true & before).sum(1) + (true * level * places).sum(1)
     hits, total = float(hits[counts > 0].sum()), float(counts.sum())
     return NeighborRecall(hits / total, float((counts.double() ** 2).sum()) / (len(rows) - 1) / total)
@@ -89,7 +90,7 @@ def true_neighbors(truth: Tensor) -> Bool[Tensor, "N N"]:
         return truth.cpu() & ~torch.eye(len(truth), dtype=torch.bool)
     d = token_distances(truth)
     d.fill_diagonal_(torch.inf)
-    return d <= d.min(1, keepdim=True).values * (1 + ONE_DISTANCE)
+    return (d <= d.min(1, keepdim=True).values * (1 + ONE_DISTANCE)) & d.isfinite()
 
 
 def disparity_permutation_test(table: Tensor, truth: Tensor, *, draws: int = 1000, seed: int = 0) -> PermutationTest:

@@ -28,8 +28,8 @@ def loss_by_position(model: nn.Module, tokens: Int[Tensor, "B N"], *, batch: int
         Mean losses ``(N - 1,)``. Entry p is for the token at position p + 1, predicted from the p + 1 tokens before it.
 
     Raises:
-        ValueError: If ``tokens`` are not whole numbers ``(B, N)`` with N of at least 2, ``batch`` is less than 1, or
-            the model returns no logits of each token.
+        ValueError: If ``tokens`` are not whole numbers from 0, ``(B, N)`` with N of at least 2, ``batch`` is below 1,
+            or the model returns no logits of each token.
 
     Example:
         >>> import torch
@@ -44,13 +44,14 @@ def loss_by_position(model: nn.Module, tokens: Int[Tensor, "B N"], *, batch: int
         raise ValueError(f"`tokens` are whole numbers of shape (B, N), with N of at least 2; got {got}.")
     if batch < 1:
         raise ValueError(f"`batch` is a number of texts, at least 1; got {batch}.")
+    if int(tokens.min()) < 0:
+        raise ValueError(f"`tokens` are numbers from 0; got {int(tokens.min())}. Cut off padding: pass whole texts.")
     total = torch.zeros(tokens.shape[1] - 1, dtype=torch.float64)
     with evaluation_mode(model):
         for part in tokens.split(batch):
             logits = _logits(model(part), part)[:, :-1]
-            losses = functional.cross_entropy(
-                logits.flatten(0, 1).float(), part[:, 1:].flatten().long(), reduction="none"
-            )
+            logits = logits if logits.dtype == torch.float64 else logits.float()
+            losses = functional.cross_entropy(logits.flatten(0, 1), part[:, 1:].flatten().long(), reduction="none")
             total += losses.view(len(part), -1).double().sum(0).cpu()
     return total / len(tokens)
 

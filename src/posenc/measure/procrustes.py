@@ -18,6 +18,9 @@ from torch import Tensor
 from posenc.measure.distances import pair_distance_auc, token_distances
 from posenc.measure.encoding_tables import pair_of, table_of
 
+EQUAL = 1e-12
+"""Distance, as a share of the reference's norm, up to which a table is the reference itself."""
+
 
 def procrustes_distance(table: Tensor, reference: Tensor) -> float:
     """Compute the Procrustes distance ``min_{R^T R = 1} |P R - Q|`` in the Frobenius norm, not centered or scaled.
@@ -73,7 +76,7 @@ def alignment(
         - disparity: scale-free, as in ``scipy.spatial.procrustes``; nan if all rows of a table are equal.
         - unit_distance: distance with both tables divided by their norms, not centered; nan for a table of zeros.
         - distance_initial, disparity_initial: the same for ``initial``, if given.
-        - relative: ``distance / distance_initial``, if ``initial`` is given.
+        - relative: ``distance / distance_initial``, if ``initial`` is given; nan if it is the reference, rotated.
         - null_distance, null_distance_sd, null_disparity, null_disparity_sd: mean and standard deviation over random
           normal tables, scaled to the norm of P.
         - z: ``(disparity - null_disparity) / null_disparity_sd``.
@@ -94,7 +97,8 @@ def alignment(
     if initial is not None:
         start, _ = pair_of(initial, reference)
         result["distance_initial"], result["disparity_initial"] = _distance(start, q), _disparity(start, q)
-        result["relative"] = result["distance"] / result["distance_initial"] if result["distance_initial"] else math.nan
+        apart = result["distance_initial"] > EQUAL * float(q.norm())
+        result["relative"] = result["distance"] / result["distance_initial"] if apart else math.nan
     generator = torch.Generator().manual_seed(seed)
     drawn = [_unit(torch.randn(p.shape, generator=generator, dtype=p.dtype)) * norm for _ in range(draws)]
     for name, measured in (("distance", _distance), ("disparity", _disparity)):
@@ -164,7 +168,7 @@ def same_line_auc(table: Tensor, shape: Sequence[int]) -> float:
 
 def _on_grid(table: Tensor, shape: Sequence[int]) -> tuple[Tensor, tuple[int, ...]]:
     p, shape = table_of(table), tuple(shape)
-    if not shape or math.prod(shape) != len(p):
+    if not shape or min(shape) < 1 or math.prod(shape) != len(p):
         raise ValueError(
             f"A grid of shape {shape} has {math.prod(shape)} tokens; the table has {len(p)}. Pass its own."
         )
@@ -182,8 +186,14 @@ def _nuclear(p: Tensor, q: Tensor) -> float:
 
 
 def _distance(p: Tensor, q: Tensor) -> float:
-    squared = float(p.square().sum() + q.square().sum()) - 2 * _nuclear(p, q)
-    return math.nan if math.isnan(squared) else math.sqrt(max(squared, 0.0))
+    """Return ``|P R - Q|``. As the root of ``|P|^2 + |Q|^2 - 2 |P^T Q|_*`` it has half of the digits."""
+    if p.shape[0] < p.shape[1]:  # the same in the coordinates of the rows
+        p, q = torch.linalg.qr(p.T).R.T, torch.linalg.qr(q.T).R.T
+    product = p.T @ q
+    if not bool(torch.isfinite(product).all()):
+        return math.nan
+    u, _, v = torch.linalg.svd(product)
+    return float((p @ (u @ v) - q).norm())
 
 
 def _disparity(p: Tensor, q: Tensor) -> float:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -33,17 +35,23 @@ def cost(
         batch: batch size.
         heads: number of attention heads.
         head_dim: width of a head, for schemes that accept any.
-        rounds: number of rounds after a warm-up round.
+        rounds: number of rounds after a warm-up round, at least 2.
 
     Returns:
         One row ``{what, milliseconds, spread, ratio, floor}`` per step. ``milliseconds`` and ``floor`` are medians over
         rounds of the scheme and the baseline (ms), ``ratio`` is their quotient, and ``spread`` is half the
         interquartile range (ms).
+
+    Raises:
+        ValueError: fewer than two rounds.
     """
+    if rounds < 2:
+        raise ValueError(f"a spread needs two rounds or more; got rounds={rounds}. Use {ROUNDS}.")
     width, device = scheme.head_width or head_dim, pos.coords.device
-    scheme = scheme.float().to(device)
-    q, k, v = (torch.randn(batch, heads, pos.count, width, device=device, requires_grad=True) for _ in range(3))
-    x = torch.randn(batch, pos.count, heads * width, device=device)
+    scheme = copy.deepcopy(scheme).float().to(device)  # the caller's keeps its numbers and gets no gradients
+    normal = partial(torch.randn, generator=torch.Generator(device).manual_seed(0), device=device)
+    q, k, v = (normal(batch, heads, pos.count, width).requires_grad_() for _ in range(3))
+    x = normal(batch, pos.count, heads * width)
     bare = NoPE()
     steps: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
         "prepare": (lambda: scheme.prepare(pos), lambda: (q.clone(), k.clone()))

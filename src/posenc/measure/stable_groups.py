@@ -34,9 +34,9 @@ def numbers_of_groups(tokens: int) -> range:
         tokens: Number of tokens.
 
     Returns:
-        The numbers.
+        The numbers; none for one token.
     """
-    return range(2, max(2, min(tokens // 2, MOST_GROUPS)) + 1)
+    return range(2, min(max(2, min(tokens // 2, MOST_GROUPS)), tokens) + 1)
 
 
 def correlation_distances(correlations: Tensor) -> Distances:
@@ -83,7 +83,9 @@ def groups_by_number(distances: Tensor, numbers: Iterable[int]) -> dict[int, Gro
     wanted = list(numbers)
     if bad := [number for number in wanted if not 1 <= number <= len(distances)]:
         raise ValueError(f"{len(distances)} tokens form 1 to {len(distances)} groups; got {bad[0]}.")
-    d = distances.double()
+    if len(distances) == 1:
+        return dict.fromkeys(wanted, torch.zeros(1, dtype=torch.int64))
+    d = distances.detach().cpu().double()
     tree = linkage(squareform(((d + d.T) / 2).fill_diagonal_(0).numpy(), checks=False), "average")
     return {number: _by_size(cut_tree(tree, n_clusters=[number])[:, 0]) for number in wanted}
 
@@ -208,7 +210,12 @@ def combined_p(values: Sequence[float]) -> float:
 
     Returns:
         The combined p-value, at most 1; a single p-value is returned unchanged.
+
+    Raises:
+        ValueError: No p-value.
     """
+    if not values:
+        raise ValueError("p-values are combined from one or more; got none.")
     if len(values) == 1:
         return values[0]
     # The upper median: Rüger's bound needs half of the values, or more, at or below it.

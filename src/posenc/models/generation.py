@@ -26,6 +26,9 @@ from posenc.models.sites import PreparedScheme
 from posenc.positions import Positions, sequence
 from posenc.scheme import Scheme, Where
 
+LEAST_TEMPERATURE = 1e-30
+"""Temperatures below it draw the same tokens; as a divisor in float32 they would be 0."""
+
 
 @torch.no_grad()
 def extend(
@@ -38,7 +41,7 @@ def extend(
 ) -> Float[Tensor, "B N vocabulary"]:
     """Compute the logits of new tokens and append their keys and values to the cache.
 
-    The logits equal those of a full forward pass over all tokens so far.
+    The logits equal those of a full forward pass over all tokens so far. They have no gradients.
 
     Args:
         model: the language model.
@@ -242,7 +245,9 @@ def sample_tokens(
     if most is not None and most < logits.shape[-1]:
         least = logits.topk(most).values[:, -1:]
         logits = logits.masked_fill(logits < least, -torch.inf)
-    return torch.multinomial((logits / temperature).softmax(-1), 1, generator=generator)
+    logits = logits if logits.dtype == torch.float64 else logits.float()
+    below = (logits - logits.amax(-1, keepdim=True)) / max(temperature, LEAST_TEMPERATURE)
+    return torch.multinomial(below.softmax(-1), 1, generator=generator)
 
 
 def _read(model: LanguageModel, prompt: Tensor, pos: Positions, cache: Cache, window: int | None, count: int) -> Tensor:

@@ -328,6 +328,8 @@ def refuse_unfit(config: LanguageConfig, tokens: Tensor, pos: Positions | None, 
     """
     if tokens.dim() != 2:
         raise ValueError(f"tokens have shape (B, N), samples by tokens; got {tuple(tokens.shape)}. Write tokens[None]?")
+    if tokens.dtype not in (torch.int64, torch.int32):
+        raise ValueError(f"tokens are numbers in int64 or int32; got {tokens.dtype}. Write tokens.long().")
     count = tokens.shape[1]
     places = count if pos is None else pos.count
     numbers = count if documents is None else documents.shape[-1]

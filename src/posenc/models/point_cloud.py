@@ -165,7 +165,7 @@ class PointClassifier(nn.Module):
 
 def _with_registers(registers: int, pos: Positions) -> Positions:
     """Return the positions of registers, at the mean of the points, followed by those of the points."""
-    coords = pos.coords if pos.coords.is_floating_point() else pos.coords.float()
+    coords = pos.coords if pos.coords.is_floating_point() else pos.precise()
     if pos.placed is None:
         middle = coords.mean(-2, keepdim=True).expand(*coords.shape[:-2], registers, pos.axes)
         return Positions(torch.cat([middle, coords], -2))

@@ -21,6 +21,7 @@ from typing_extensions import override
 from posenc.adapt.sklearn.position_encoder import PositionEncoder
 from posenc.positions import Positions
 from posenc.scheme import Scheme
+from posenc.whole_numbers import are_whole
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 
@@ -145,10 +146,10 @@ class _NetworkEstimator(BaseEstimator):
                 "Write PositionEncoder('SIREN(64)')."
             )
         widths = self.hidden if isinstance(self.hidden, Iterable) else ()
-        if widths is not self.hidden or not all(isinstance(width, int) and width > 0 for width in widths):
+        if widths is not self.hidden or not are_whole(*widths):
             raise ValueError(f"hidden is the width of each hidden layer, as (128, 128); got {self.hidden!r}.")
         whole = {"steps": self.steps, "batch_size": self.batch_size}
-        small = next((name for name, value in whole.items() if not isinstance(value, int) or value < 1), None)
+        small = next((name for name, value in whole.items() if not are_whole(value)), None)
         if small is not None:
             raise ValueError(f"{small} is a whole number from 1; got {whole[small]!r}. As {small}=256.")
         if not 0 < self.learning_rate < math.inf:
