@@ -79,5 +79,9 @@ def test_distances_keep_their_digits_at_unix_times_and_with_many_tokens() -> Non
     maps[-1, -2] = 1
     for first in (0.0, 1.7e9):
         assert attention_reach(maps[None, None, None], times + first)[0]["distance"] == 0.5
+
+
+@pytest.mark.bare
+def test_maps_of_one_layer_without_its_axis_are_refused() -> None:
     with pytest.raises(ValueError, match=r"maps have shape \(layers, B, H, Q, K\)"):
-        attention_reach(maps[None, None], times)
+        attention_reach(torch.eye(4)[None, None], torch.zeros(4, 1))
