@@ -3,7 +3,7 @@
 import itertools
 import math
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -175,6 +175,35 @@ def test_clouds_are_read_again_as_they_were_saved(tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(ValueError, match=r"holds no clouds of points .* it is made again"):
         task.load_clouds(tmp_path / "bad.npz")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"test_points": None}, "has no test_points"),  # the fuzzer's: a member of another name
+        ({"train_labels": None}, "has no train_labels"),
+        ({"format": None}, "has no format"),
+        ({"format": [1, 1]}, "length-1|0-dimensional|scalar"),
+        ({"classes": [1, 2]}, "classes of a.npz is int64"),
+        ({"normalization": "[1]"}, "its normalization is list, not names with numbers"),
+        ({"normalization": "[" * 100_000}, "recursion"),
+        ({"train_points": np.full((14, 16, 3), np.nan, np.float32)}, "not finite"),
+        ({"train_points": [["text"]]}, "train_points of a.npz is"),
+        ({"train_labels": np.zeros(14)}, "should be int or uint"),
+        ({"train_sizes": [16]}, "each of 14 clouds has a number of points"),
+        ({"train_sizes": [17] * 14}, "1 to 16 points; got 17 to 17"),
+        ({"train_attributes": np.zeros((14, 16, 1), np.float32)}, r"attributes are \(14, 16, 0\)"),
+    ],
+)
+def test_a_damaged_file_of_clouds_is_named(changed: dict[str, Any], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    task.save_clouds(task.Splits(task.solid_clouds(1, 16, seed=0), task.solid_clouds(1, 16, seed=1)), path)
+    with np.load(path) as content:
+        arrays = {name: content[name] for name in content}
+    arrays |= {name: np.asarray(value) for name, value in changed.items() if value is not None}
+    np.savez(path, **{name: value for name, value in arrays.items() if changed.get(name, value) is not None})
+    with pytest.raises(ValueError, match=f"a.npz holds no clouds of points .*({says}).*it is made again"):
+        task.load_clouds(path)
 
 
 def test_off_files_are_read_with_the_counts_on_the_first_line_too(tmp_path: Path) -> None:

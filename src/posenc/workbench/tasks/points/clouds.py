@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float32, Int64
 from torch import Tensor
 
-from posenc.workbench.files.array_files import open_arrays
+from posenc.workbench.files.array_files import ArrayFile, open_arrays
 from posenc.workbench.files.atomic_files import replaced_file
 from posenc.workbench.tasks.points.solids import SOLIDS, make_solid
 from posenc.workbench.tasks.shapes import Mesh
@@ -22,6 +22,13 @@ from posenc.workbench.tasks.shapes.samples import surface_points
 
 FORMAT = 1
 """Version of the file format."""
+FIELDS = {
+    "points": ((None, None, 3), np.float32),
+    "labels": ((None,), np.int64),
+    "sizes": ((None,), np.int64),
+    "attributes": ((None, None, None), np.float32),
+}
+"""Shape and type of each array of a part."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -63,12 +70,15 @@ class Clouds:
             )
         if len(self.labels) and not 0 <= int(self.labels.min()) <= int(self.labels.max()) < len(self.classes):
             raise ValueError(f"labels number {len(self.classes)} classes from 0; got {int(self.labels.max())}.")
-        if (
-            self.sizes is not None
-            and len(self)
-            and not 0 < int(self.sizes.min()) <= int(self.sizes.max()) <= len(self.points[0])
-        ):
-            raise ValueError(f"a cloud has 1 to {len(self.points[0])} points; got {int(self.sizes.min())}.")
+        if self.sizes is not None and self.sizes.shape != self.labels.shape:
+            raise ValueError(f"each of {len(self)} clouds has a number of points; got {tuple(self.sizes.shape)}.")
+        if self.sizes is not None and len(self):
+            least, most = int(self.sizes.min()), int(self.sizes.max())
+            if not 0 < least <= most <= self.points_per_cloud:
+                raise ValueError(f"a cloud has 1 to {self.points_per_cloud} points; got {least} to {most}.")
+        wanted = (*self.points.shape[:2], len(self.attribute_names))
+        if self.attributes is not None and self.attributes.shape != wanted:
+            raise ValueError(f"attributes are {wanted}, one for each name; got {tuple(self.attributes.shape)}.")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -171,23 +181,36 @@ def load_clouds(path: str | Path) -> Splits:
         with open_arrays(path) as content:
             if int(content["format"]) != FORMAT:
                 raise ValueError(f"it is of format {int(content['format'])}, and this posenc reads {FORMAT}")
-            name, classes = str(content["name"]), tuple(str(each) for each in content["classes"])
-            notes = tuple(str(each) for each in content["notes"])
+            name, classes = str(content["name"]), _texts(content, "classes")
             normalization = json.loads(str(content["normalization"])) if "normalization" in content else {}
-            attributes = tuple(str(each) for each in content["attributes"]) if "attributes" in content else ()
-            arrays = {
-                part: {
-                    field: torch.from_numpy(content[f"{part}_{field}"])
-                    for field in ("points", "labels", "sizes", "attributes")
-                    if f"{part}_{field}" in content
-                }
-                for part in Splits._fields
-                if f"{part}_points" in content
-            }
-    except ValueError as error:
-        raise ValueError(f"{path} holds no clouds of points ({error}). Remove it: it is made again.") from error
-    more: dict[str, Any] = {"notes": notes, "attribute_names": attributes, "normalization": normalization}
-    return Splits(**{part: Clouds(name, classes, **fields, **more) for part, fields in arrays.items()})
+            if not isinstance(normalization, dict):
+                raise ValueError(f"its normalization is {type(normalization).__name__}, not names with numbers")
+            more: dict[str, Any] = {"notes": _texts(content, "notes"), "normalization": normalization}
+            more["attribute_names"] = _texts(content, "attributes") if "attributes" in content else ()
+            arrays = {part: _part(content, part) for part in ("train", "test")}
+            if "validation_points" in content:
+                arrays["validation"] = _part(content, "validation")
+        return Splits(**{part: Clouds(name, classes, **fields, **more) for part, fields in arrays.items()})
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        reason = str(error).removesuffix(".")
+        raise ValueError(f"{path} holds no clouds of points ({reason}). Remove it: it is made again.") from error
+
+
+def _texts(content: ArrayFile, name: str) -> tuple[str, ...]:
+    return tuple(str(each) for each in content.array(name, (None,), "U"))
+
+
+def _part(content: ArrayFile, part: str) -> dict[str, Tensor]:
+    """Arrays of one part, by the name of their field in `Clouds`."""
+    found = {}
+    for field, (shape, dtype) in FIELDS.items():
+        key = f"{part}_{field}"
+        if key in content or field in ("points", "labels"):
+            array = content.array(key, shape, "f" if dtype is np.float32 else "iu").astype(dtype, copy=False)
+            if dtype is np.float32 and not np.isfinite(array).all():
+                raise ValueError(f"{key} has values that are not finite")
+            found[field] = torch.from_numpy(array)
+    return found
 
 
 def stack_clouds(name: str, classes: Sequence[str], clouds: Sequence[Points], labels: Sequence[int]) -> Clouds:
