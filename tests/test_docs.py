@@ -18,6 +18,8 @@ import pytest
 
 from posenc import cli
 from posenc.schemes import catalogue
+from posenc.workbench.report.result_rows import read_csv
+from posenc.workbench.studies import studies
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -141,6 +143,33 @@ def test_the_picture_is_what_its_tool_draws(tmp_path: Path) -> None:
     assert set(TITLE.findall((tmp_path / "schemes.svg").read_text())) == set(TITLE.findall(before)), (
         "docs/schemes.svg shows other schemes than there are: python tools/picture.py"
     )
+
+
+NUMBER = re.compile(r"−?\d[\d.]*(?:e−\d+)? \[[−\de.]+, [−\de.]+\]")
+"""A number with its interval."""
+
+
+@pytest.mark.bare
+def test_numbers_of_the_explained_claims_are_those_of_the_claims_or_of_a_page() -> None:
+    text = (ROOT / "docs" / "claims-explained.md").read_text()
+    pages = {ROOT / "docs" / page for page in re.findall(r"\(([^()]*\.html)\)", text)}
+    known = (ROOT / "docs" / "claims.md").read_text() + "".join(page.read_text() for page in pages)
+    known = " ".join(re.sub(r"<[^>]+>", "", known).split())
+    quoted = NUMBER.findall(" ".join(text.split()))
+    assert len(quoted) > 5
+    assert [number for number in quoted if number not in known] == []
+
+
+@pytest.mark.bare
+def test_a_claim_has_the_runs_of_the_page_that_it_names() -> None:
+    """Two stored files have the same runs, trained on two machines."""
+    tool = runpy.run_path(str(ROOT / "tools" / "claims.py"))
+    study = studies()["latin-squares"]
+    page = tool["stored_page"](study, "quick")
+    assert page.name == "latin-squares-quick-all.html"
+    rows = {(row["unit"], row["metric"]): row["value"] for row in tool["rows_of_study"](study)["quick"]}
+    own = {(row["unit"], row["metric"]): row["value"] for row in read_csv(page.with_suffix(".csv"))}
+    assert own == {run: value for run, value in rows.items() if run in own}
 
 
 @pytest.mark.bare

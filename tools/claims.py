@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -58,18 +57,19 @@ def document() -> str:
 
 
 def rows_of_study(study: Study) -> dict[str, list[Row]]:
-    """Stored rows of a study by preset, from the CSV files and the packs in results/."""
-    rows: dict[str, list[Row]] = defaultdict(list)
-    for path in sorted((ROOT / "results").glob(f"{study.name}-*.csv")):
-        for row in read_csv(path):
-            rows[row["preset"]].append(row)
-    for path in sorted((ROOT / "results").glob(f"{study.name}-*{ENDING}")):
-        cells = {_cell(row) for some in rows.values() for row in some}
-        for row in _rows_of_pack(path):
-            if _cell(row) not in cells:  # A model that was trained twice counts once, as on the stored page.
-                rows[row["preset"]].append(row)
-                cells.add(_cell(row))
-    return {preset: _distinct(rows[preset]) for preset in study.presets if preset in rows}
+    """Stored rows of a study by preset, from the CSV files and the packs in results/.
+
+    A model that was trained twice counts once: as on the stored page that a claim names, else in the first file.
+    """
+    results = ROOT / "results"
+    pages = {page.stem for preset in study.presets if (page := stored_page(study, preset))}
+    found = dict[tuple[object, ...], Row]()
+    for path in sorted(results.glob(f"{study.name}-*.csv"), key=lambda path: (path.stem not in pages, path)):
+        _add(found, read_csv(path))
+    for path in sorted(results.glob(f"{study.name}-*{ENDING}")):
+        _add(found, _rows_of_pack(path))
+    rows = {preset: [row for row in found.values() if row["preset"] == preset] for preset in study.presets}
+    return {preset: some for preset, some in rows.items() if some}
 
 
 def claims_at_scales(
@@ -109,8 +109,10 @@ def reads_data(study: Study, preset: str) -> bool:
     return any(re.search(r"`posenc run [^`]*--data", line) for line in rows)
 
 
-def _cell(row: Row) -> tuple[object, ...]:
-    return tuple(row[name] for name in ("preset", "setting", "scheme", "seed", "metric"))
+def _add(found: dict[tuple[object, ...], Row], rows: Sequence[Row]) -> None:
+    """Add the rows of a file, without numbers of a model that an earlier file has."""
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in ("preset", "setting", "scheme", "seed", "metric")), row)
 
 
 def _rows_of_pack(path: Path) -> list[Row]:
@@ -118,11 +120,6 @@ def _rows_of_pack(path: Path) -> list[Row]:
         store = Store(Path(folder) / "store")
         merge(store, path)
         return store.results()
-
-
-def _distinct(rows: list[Row]) -> list[Row]:
-    """Each number once: two stored pages may share runs."""
-    return list({(row["unit"], row["metric"]): row for row in rows}.values())
 
 
 def main() -> int:
