@@ -68,7 +68,9 @@ def rows_of_study(study: Study) -> dict[str, list[Row]]:
         _add(found, read_csv(path))
     for path in sorted(results.glob(f"{study.name}-*{ENDING}")):
         _add(found, _rows_of_pack(path))
-    rows = {preset: [row for row in found.values() if row["preset"] == preset] for preset in study.presets}
+    rows: dict[str, list[Row]] = {
+        preset: [row for row in found.values() if row["preset"] == preset] for preset in study.presets
+    }
     return {preset: some for preset, some in rows.items() if some}
 
 
