@@ -162,7 +162,7 @@ def test_numbers_of_the_explained_claims_are_those_of_the_claims_or_of_a_page() 
 
 @pytest.mark.bare
 def test_a_claim_has_the_runs_of_the_page_that_it_names() -> None:
-    """Two stored files have the same runs, trained on two machines."""
+    """Two stored files have the same runs from two trainings."""
     tool = runpy.run_path(str(ROOT / "tools" / "claims.py"))
     study = studies()["latin-squares"]
     page = tool["stored_page"](study, "quick")

@@ -1,6 +1,7 @@
 """Scores without bounds, pictures of pixels, expectations, and the page to watch."""
 
 import io
+import math
 import re
 
 import numpy as np
@@ -161,6 +162,13 @@ def test_over_several_settings_a_pair_is_a_setting():
     (one,) = judge_predictions(table, [Prediction("psnr", "multires", "none", conditions=("a", "absent"))])
     assert one.text.endswith("[one condition, no interval], 1 condition.")
     assert difference_across_conditions("psnr", "multires", "none", ("absent",))(table) is None
+
+
+def test_a_score_that_is_not_finite_is_not_called_a_seed_that_is_missing() -> None:
+    table = rows("psnr", {"multires": [math.nan, None], "none": [20.0, 21.0]})
+    (absent,) = judge_predictions(table, [Prediction("psnr", "multires", "none")])
+    assert absent.word == "Not measured"
+    assert "psnr of multires is not finite in any run" in absent.text
 
 
 def test_an_interval_stays_where_its_quantity_can_be():

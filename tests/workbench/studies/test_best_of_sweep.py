@@ -72,9 +72,30 @@ def test_every_variant_that_may_be_the_best_is_named() -> None:
     assert "far" not in answer
     many = best_variant({f"v{n}": {0: 1.0 + n, 1: 2.0 - n} for n in range(20)}, metric="PSNR", unit="dB")
     assert " and 8 more, not distinguishable" in many
-    # the second is worse for sure, the third has other seeds: it may be the best
+    # the second is worse for sure; the third has other seeds, so nothing says whether it is the best
     apart = {"a": {0: 10.0, 1: 10.1}, "b": {0: 9.0, 1: 9.11}, "c": {7: 5.0}}
-    assert best_variant(apart, metric="PSNR", unit="dB").startswith("Best: a or c, not distinguishable.")
+    answer = best_variant(apart, metric="PSNR", unit="dB")
+    assert answer.startswith("Best of those compared: a, PSNR 10.05 dB; difference from the second, b: +1.0")
+    assert answer.endswith("Not compared with a, for want of two common seeds: c.")
+    answer = best_variant({**values, "once": {0: 0.3}}, metric="PSNR", unit="dB")
+    assert answer.startswith("Best: any of a, b, c, not distinguishable. ")
+    assert "Not compared with a, for want of two common seeds: once." in answer
+
+
+def test_a_reference_is_compared_with_every_variant_before_it_is_called_better_than_all() -> None:
+    losses = {"rope": {0: 2.10, 1: 2.11, 2: 2.10}, "alibi": {0: 1.70, 1: 2.85, 2: 1.80}}
+    bigram = {"the bigram": {0: 2.00, 1: 2.01, 2: 2.00}}
+    answer = best_variant(losses, metric="loss", unit="", higher=False, digits=3, references=bigram)
+    assert "the bigram: 2.003, better than rope (difference" in answer
+
+
+def test_a_mean_that_is_adjusted_for_missing_seeds_says_so() -> None:
+    values = {"a": {0: 0.9, 1: 0.92, 2: 0.3}, "b": {0: 0.8, 1: 0.81, 2: 0.2}, "none": {0: 0.5, 1: 0.51}}
+    answer = best_variant(values, metric="accuracy", unit="", digits=3)
+    # none at seed 2, by its distance from a and b at seeds 0 and 1: 0.505 - 0.8575 + 0.25
+    assert "Without an encoding: 0.302. Means are estimated as if all had the same seeds." in answer
+    whole = {**values, "none": {0: 0.5, 1: 0.51, 2: 0.1}}
+    assert "estimated" not in best_variant(whole, metric="accuracy", unit="", digits=3)
 
 
 def test_references_take_part_under_their_name() -> None:

@@ -10,7 +10,7 @@ from posenc.measure.statistics import Estimate
 from posenc.workbench.report.estimators import difference, difference_across_conditions
 from posenc.workbench.report.number_format import count, decimals, interval, signed_number
 from posenc.workbench.report.page import Finding, Findings, Panel, Table, Text, Tone
-from posenc.workbench.report.result_rows import Row
+from posenc.workbench.report.result_rows import Row, is_finite
 
 WORDS: dict[Tone, str] = {
     "yes": "Came true",
@@ -167,4 +167,7 @@ def _missing(rows: Sequence[Row], prediction: Prediction) -> str:
     measured = labels([row for row in inside if row["metric"] == prediction.metric])
     if not measured.issuperset(pair):
         return f"{prediction.metric_name or prediction.metric} is not stored for both"
+    finite = labels([row for row in inside if row["metric"] == prediction.metric and is_finite(row["value"])])
+    if not finite.issuperset(pair):
+        return f"{prediction.metric_name or prediction.metric} of {pair[pair[0] in finite]} is not finite in any run"
     return "the two have no seed in common (use the same --seeds)"

@@ -59,6 +59,12 @@ class Scores:
         self.means = least_squares_means(self.values)
 
     @property
+    def adjusted(self) -> bool:
+        """True if a mean, as printed, is not that of the variant's own seeds, because others have more or fewer."""
+        own = {variant: sum(scores.values()) / len(scores) for variant, scores in self.values.items()}
+        return any(number(own[each], self.digits) != number(self.means[each], self.digits) for each in own)
+
+    @property
     def order(self) -> list[str]:
         """Variants by their mean score as if all had the same seeds, the best first.
 
@@ -136,7 +142,9 @@ def best_variant(
     sentences = [_answer(scores, order, f"Best {where}" if where else "Best")]
     named = (order[0], *order[1:2])
     sentences += [_without(scores, label) for label in WITHOUT_ENCODING if label in order and label not in named]
-    sentences += [_reference(scores, order[0], name) for name in known]
+    sentences += [_reference(scores, order, name) for name in known]
+    if scores.adjusted:
+        sentences.append(f"Means are estimated as if all had the same {over}s.")
     return " ".join(sentences)
 
 
@@ -157,27 +165,35 @@ def _answer(scores: Scores, order: Sequence[str], heading: str) -> str:
             return f"{heading}: inconclusive {why}. {which} mean: {join_words(equal)} alike, {scores.size(best)}."
         means = f"{which} mean: {best}, {scores.size(best)}; second: {second}, {scores.size(second)}"
         return f"{heading}: inconclusive {why}. {means}."
-    close = [other for other in others if not scores.better(best, other)]
+    tested = [other for other in others if (each := differences[other]) is not None and each.known]
+    close = [other for other in tested if not scores.better(best, other)]
+    apart = [other for other in others if other not in tested]
+    rest = f" Not compared with {best}, for want of two common {scores.over}s: {_listed(apart)}." if apart else ""
     if not close:
-        gap = scores.gap(best, second)
-        return f"{heading}: {best}, {scores.size(best)}; difference from the second, {second}: {gap}."
-    names = [best, *close]
-    listed = ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
-    tied = f"{best} or {close[0]}" if len(names) == 2 else f"any of {listed}"
+        heading = f"{heading} of those compared" if apart else heading
+        gap = scores.gap(best, tested[0])
+        return f"{heading}: {best}, {scores.size(best)}; difference from the second, {tested[0]}: {gap}.{rest}"
+    tied = f"{best} or {close[0]}" if len(close) == 1 else f"any of {_listed([best, *close])}"
     gap = f"difference from {close[0]}: {scores.gap(best, close[0])}"
-    return f"{heading}: {tied}, not distinguishable. {best}: {scores.size(best)}; {gap}."
+    return f"{heading}: {tied}, not distinguishable. {best}: {scores.size(best)}; {gap}.{rest}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:MAX_NAMES]) + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
 
 
 def _without(scores: Scores, label: str) -> str:
+    """Score without an encoding; its interval is that of its own seeds, so that an adjusted mean has none."""
     estimate = t_interval(list(scores.values[label].values()), bounds=scores.bounds)
-    size = f" {interval(estimate, scores.digits)}" if estimate.known else ""
-    return f"Without an encoding: {number(estimate.mean, scores.digits)}{scores.ending}{size}."
+    size = f" {interval(estimate, scores.digits)}" if estimate.known and not scores.adjusted else ""
+    return f"Without an encoding: {number(scores.means[label], scores.digits)}{scores.ending}{size}."
 
 
-def _reference(scores: Scores, best: str, name: str) -> str:
+def _reference(scores: Scores, order: Sequence[str], name: str) -> str:
     """Sentence that compares a reference with the best variant."""
+    best = order[0]
     if scores.better(name, best):
-        word = "better than every variant"
+        word = f"better than {'every variant' if all(scores.better(name, each) for each in order) else best}"
     elif scores.better(best, name):
         word = f"worse than {best}"
     else:
