@@ -8,7 +8,7 @@ again with the same seeds and four times the epochs. All pairs of variants are c
     stated     the interval at quick excludes 0
     reversed   stated, and the interval with four times the epochs excludes 0 with the opposite sign
     faded      stated, and the interval with four times the epochs contains 0
-    found      share of the differences whose interval with four times the epochs excludes 0 that quick states
+    found      differences whose interval with four times the epochs excludes 0 that quick states with this sign
 
 The program runs at the lowest priority in two processes and continues where it was stopped.
 """
@@ -140,7 +140,7 @@ def main() -> int:
     total = summary([pair for each in pages.values() for pair in each["pairs"]])
     print(f"{total['stated']} of {total['pairs']} differences stated by quick.")
     print(f"With {MORE} times the epochs {total['reversed']} are reversed and {total['faded']} faded.")
-    print(f"Of {total['stated_with_more']} differences that it shows quick states {total['found']}.")
+    print(f"Of {total['stated_with_more']} differences that it shows quick states {total['found']} with the same sign.")
     keep(chosen, more=MORE, scale=chosen.scale, total=total, pages=pages)
     return 0
 

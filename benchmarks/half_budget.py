@@ -70,7 +70,7 @@ def counted(page: Page) -> dict[str, Counter[str]]:
         sign, last = (1 if each.above(0) else -1 if each.below(0) else 0 for each in (now.difference, then))
         for rule, stated in zip(RULES, (sign != 0, now.reason in (None, "still learning"), now.stated), strict=True):
             counts[rule] += Counter(stated=stated, reversed=stated and sign * last < 0, faded=stated and last == 0)
-            counts[rule] += Counter(shown=last != 0, found=stated and last != 0)
+            counts[rule] += Counter(shown=last != 0, found=stated and sign * last > 0)
     return counts
 
 

@@ -12,7 +12,7 @@ four are compared.
     stated     quick states the difference (``posenc.measure.budget_comparison``; at equal seconds its interval decides)
     reversed   stated, and the interval with four times the steps excludes 0 with the opposite sign
     faded      stated, and the interval with four times the steps contains 0
-    found      share of the differences whose interval with four times the steps excludes 0 that quick states
+    found      differences whose interval with four times the steps excludes 0 that quick states with this sign
 
 The program runs at the lowest priority in two processes. It continues where it was stopped: STORES has a store for each
 case. ``--time-limit`` is checked between the runs of two seeds.
@@ -281,7 +281,7 @@ def summary(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "reversed": sum(each["sign_more"] * each["sign_quick"] < 0 for each in stated),
         "faded": sum(each["sign_more"] == 0 for each in stated),
         "stated_with_more": len(visible),
-        "found": sum(each["stated"] for each in visible),
+        "found": sum(each["stated"] and each["sign_quick"] == each["sign_more"] for each in visible),
     }
 
 
@@ -363,7 +363,7 @@ def main() -> int:
     total = summary([pair for each in cases.values() for pair in each["pairs"]])
     print(f"{total['stated']} of {total['pairs']} differences stated by quick.")
     print(f"With {MORE} times the budget {total['reversed']} are reversed and {total['faded']} faded.")
-    print(f"Of {total['stated_with_more']} differences that it shows quick states {total['found']}.")
+    print(f"Of {total['stated_with_more']} differences that it shows quick states {total['found']} with the same sign.")
     keep(chosen, more=MORE, seeds=chosen.seeds, scale=chosen.scale, total=total, cases=cases)
     return 0
 

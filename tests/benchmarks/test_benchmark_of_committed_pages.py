@@ -33,7 +33,9 @@ def test_a_difference_is_stated_where_its_interval_excludes_0(benchmark: Any) ->
     pairs = {(each["a"], each["b"]): each for each in benchmark.compared(quick, more)}
     assert [pairs["a", "b"][key] for key in ("stated", "sign_quick", "sign_more")] == [True, -1, 1]
     assert [pairs["a", "c"][key] for key in ("stated", "sign_quick", "sign_more")] == [False, 0, -1]
-    assert benchmark.summary(list(pairs.values()))["reversed"] == 1
+    counted = benchmark.summary(list(pairs.values()))
+    assert counted["reversed"] == 1
+    assert (counted["stated_with_more"], counted["found"]) == (3, 0)  # the opposite sign was not found
 
 
 @pytest.mark.full

@@ -144,6 +144,13 @@ def test_one_graph_with_classes_of_its_nodes(tmp_path: Path) -> None:
     assert not edge_table.match(tmp_path / "nodes.csv")
 
 
+def test_a_column_with_a_number_too_large_for_an_attribute_is_named_without_a_warning(tmp_path: Path) -> None:
+    path, options = tables(tmp_path, "source,target\na,b\nb,c\n", "name,size,label\na,1e39,x\nb,2,y\nc,3,x\n")
+    graph = read(path, "graphs", options)
+    assert graph.attributes.shape[1] == 0
+    assert "Not read: the column size of nodes.csv, which has other cells than numbers." in graph.left_out
+
+
 def test_texts_for_a_missing_class_are_no_class_and_said(tmp_path: Path) -> None:
     path, options = tables(tmp_path, "source,target\na,b\nb,c\nc,d\n", "node,label\na,x\nb,nan\nc,N/A\nd,none\n")
     graph = read(path, "graphs", options)

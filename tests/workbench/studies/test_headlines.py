@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from posenc.workbench.studies import find
+from posenc.workbench.studies.shared.best_variant import best_variant
 from posenc.workbench.studies.shared.page_data import PageData
 
 
@@ -54,6 +55,17 @@ def test_a_single_encoding_is_not_called_the_best_and_counted_models_alone_are_r
     )
     counted = headline("language", page({"loss": {"unigram": (3.3,), "bigram": (2.48,)}}))
     assert counted == "No encoding has results at the training length. For reference: the bigram, loss 2.480 nats."
+
+
+def test_digits_hide_no_sign_and_a_distance_is_not_negative() -> None:
+    near = {"a": dict(enumerate((0.5004, 0.5005, 0.5003))), "b": dict(enumerate((0.5001, 0.5002, 0.4999)))}
+    assert "from the second, b: +0.0003 [0.0002, 0.0005] (3 seeds)" in best_variant(
+        near, metric="accuracy", unit="", digits=3
+    ).replace("\u00a0", " ")
+    answer = headline(
+        "shape-fit", page({"chamfer": {"a": (1e-4, 2e-4, 1e-4), "b": (4e-4, 5e-4, 6e-4), "none": (1e-3, 9e-3, 2e-3)}})
+    )
+    assert "Without an encoding: 4.00 thousandths of the diagonal [0.00, " in answer
 
 
 @pytest.mark.parametrize(

@@ -283,13 +283,17 @@ def test_the_eikonal_term_brings_the_gradient_norm_nearer_to_1(quick, tmp_path, 
 
 
 def test_a_fit_without_any_surface_is_reported_and_not_averaged(quick, tmp_path, monkeypatch):
-    monkeypatch.setattr(execute.shapes, "marching_cubes", lambda values: None)
     request = asked(mesh_file(tmp_path), schemes=["dense"], panels=["fit"], seeds=[0])
-    store, specs = ran(request, tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(execute.shapes, "marching_cubes", lambda values: None)
+        store, specs = ran(request, tmp_path)
     assert np.isnan(store.read(specs[0].identity).metrics["chamfer"])
     text = STUDY.page(request, store, specs, {}).read_text()
     assert "No surface in at least one seed: dense." in text
     assert "no surface" in text
+    beside = dataclasses.replace(request, schemes=["dense", "basic"])
+    text = STUDY.page(beside, *ran(beside, tmp_path), {}).read_text()
+    assert "the value is infinite or not a number: chamfer of dense, seed 0; normal_error of dense, seed 0." in text
 
 
 def test_the_reference_is_stored_and_its_marching_cubes_error_is_small(quick, tmp_path):

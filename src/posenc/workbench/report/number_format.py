@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from posenc.measure.statistics import Estimate
@@ -45,6 +45,13 @@ def decimals(span: float) -> int:
     if not (math.isfinite(span) and span > 0):
         return 3
     return max(3, min(MOST_DECIMALS, 1 - math.floor(math.log10(span))))
+
+
+def digits_off_zero(numbers: Iterable[float], digits: int) -> int:
+    """Number of decimals, at least ``digits``, with which no number but 0 is written as 0: a sign may hang on it."""
+    sizes = [abs(each) for each in numbers if math.isfinite(each) and abs(each) >= ROUNDING]
+    wanted = [each for each in range(digits, MOST_DECIMALS + 1) if all(round(size, each) for size in sizes)]
+    return min(wanted, default=max(digits, MOST_DECIMALS))
 
 
 def signed_number(value: float, digits: int = 2) -> str:

@@ -21,6 +21,9 @@ BySeed = dict[int, float]
 """Seed to value."""
 
 REQUIRED_COLUMNS = ("setting", "scheme", "seed", "metric", "value")
+MOST_NAMED = 12
+"""Metrics of a scheme that `left_out_values` names before it counts the others."""
+
 _EXPORT_COMMAND = "Write one with: posenc results --format csv > results.csv"
 
 
@@ -67,7 +70,7 @@ def values_by_scheme(rows: Sequence[Row], metric: str, condition: str = "main") 
         condition: Condition; rows of other conditions are ignored.
 
     Returns:
-        scheme -> seed -> value. Values that are not finite are left out; `nonfinite_values` lists them.
+        scheme -> seed -> value. Values that are not finite are left out; `left_out_values` names them.
 
     Raises:
         ValueError: One scheme and seed has two different values.
@@ -86,12 +89,36 @@ def values_by_scheme(rows: Sequence[Row], metric: str, condition: str = "main") 
     return by_scheme
 
 
-def nonfinite_values(rows: Sequence[Row], metric: str, condition: str = "main") -> list[tuple[str, int]]:
-    """List (scheme, seed) of the rows whose value is missing or not finite, sorted."""
-    return sorted(
-        (str(row["scheme"]), int(row["seed"]))
-        for row in _matching(rows, metric, condition)
-        if not is_finite(row["value"])
+def left_out_values(rows: Sequence[Row]) -> str:
+    """Name the values that `values_by_scheme` leaves out; empty if there are none.
+
+    A metric without any finite value in a condition has no meaning there, and is not named.
+
+    Args:
+        rows: Result rows of one study and one preset.
+
+    Returns:
+        A sentence with metric, scheme and seeds, and with the condition unless it is the main one.
+
+    Examples:
+        >>> rows = [{"metric": "psnr", "scheme": "rope", "seed": seed, "value": seed / seed if seed else math.inf}
+        ...         for seed in range(3)]
+        >>> left_out_values(rows)
+        'Left out of tables, plots and verdicts, because the value is infinite or not a number: psnr of rope, seed 0.'
+    """
+    with_values = {(row.get("setting", "main"), row["metric"]) for row in rows if is_finite(row["value"])}
+    seeds: dict[tuple[str, str, str], set[int]] = {}
+    for row in rows:
+        key = (str(row.get("setting", "main")), str(row["metric"]), str(row["scheme"]))
+        if key[:2] in with_values and not is_finite(row["value"]):
+            seeds.setdefault(key, set()).add(int(row["seed"]))
+    if not seeds:
+        return ""
+    named = [_name_cell(*key, sorted(some)) for key, some in seeds.items()]
+    more = f"; and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
+    return (
+        "Left out of tables, plots and verdicts, because the value is infinite or not a number: "
+        f"{'; '.join(named[:MOST_NAMED])}{more}."
     )
 
 
@@ -107,3 +134,8 @@ def is_finite(value: object) -> TypeGuard[Real]:
 
 def _matching(rows: Sequence[Row], metric: str, condition: str) -> list[Row]:
     return [row for row in rows if row["metric"] == metric and row.get("setting", "main") == condition]
+
+
+def _name_cell(condition: str, metric: str, scheme: str, seeds: Sequence[int]) -> str:
+    where = "" if condition == "main" else f" ({condition})"
+    return f"{metric} of {scheme}{where}, {'seeds' if len(seeds) > 1 else 'seed'} {' '.join(map(str, seeds))}"

@@ -218,7 +218,8 @@ def _node_column(names: Sequence[str], rows: Rows, label: str, with_edges: set[s
 def _numbers(cells: Sequence[str]) -> NDArray[np.float32] | None:
     """Numbers of a column; None if a cell is none."""
     try:
-        values = np.array([number(cell.strip()) for cell in cells], np.float32)
+        with np.errstate(over="ignore"):  # too large for a float32 is infinite, which is no number here
+            values = np.array([number(cell.strip()) for cell in cells]).astype(np.float32)
     except ValueError:
         return None
     return values if bool(np.isfinite(values).all()) else None

@@ -17,7 +17,7 @@ from posenc.workbench.report.number_format import (
     number,
 )
 from posenc.workbench.report.page import Finding, Findings, Panel, Text
-from posenc.workbench.report.result_rows import BySeed, Row, nonfinite_values, order_by_mean, values_by_scheme
+from posenc.workbench.report.result_rows import BySeed, Row, order_by_mean, values_by_scheme
 from posenc.workbench.studies.latin_squares.execute import CHANCE, OOD
 from posenc.workbench.studies.latin_squares.results import COMMONEST, RAREST, baselines
 from posenc.workbench.studies.shared.best_variant import best_variant
@@ -127,9 +127,6 @@ def generalization_panel(data: PageData) -> Panel:
         f"{count(seeds[0], 'seed') if len(seeds) == 1 else f'{seeds[0]} to {seeds[-1]} seeds'} per encoding. The "
         "intervals cover the choice of the seed, not other puzzles, sizes or training settings."
     ]
-    left_out = [f"{label} seed {seed}" for label, seed in nonfinite_values(data.rows, OOD)]
-    if left_out:
-        paragraphs.append(f"Left out, because the accuracy is not a number: {join_words(left_out)}.")
     findings = Findings(
         "Accuracy out of distribution against the threshold",
         f"Mean and 95% t-interval over seeds. Threshold {number(judged.threshold)}: the accuracy {judged.rule}.",

@@ -16,6 +16,7 @@ from posenc.workbench.studies.shared.best_variant import best_variant, no_answer
 from posenc.workbench.studies.shared.compared_score import ComparedScore
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
+from posenc.workbench.tables.metric_bounds import metric_bounds
 
 NOTES = "seed note 002 on positional encodings"
 RUN = "posenc run shape-fit --panels {}"
@@ -43,6 +44,7 @@ def headline(data: PageData) -> str:
             unit="thousandths of the diagonal",
             where=f"by {target}",
             higher=False,
+            bounds=metric_bounds(CHAMFER),
         )
         return f"{answer} No surface: {', '.join(empty)}." if empty else answer
     if without_surface:

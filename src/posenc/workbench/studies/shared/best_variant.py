@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from posenc.measure.least_squares_means import least_squares_means
 from posenc.measure.statistics import UNBOUNDED, Bounds, Estimate, paired_difference, t_interval
-from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
+from posenc.workbench.report.number_format import (
+    count,
+    digits_off_zero,
+    interval,
+    join_words,
+    number,
+    signed_number,
+)
 from posenc.workbench.report.result_rows import BySeed
 
 WITHOUT_ENCODING = ("none", "nope")
@@ -94,8 +101,9 @@ class Scores:
         difference = self.difference(a, b)
         if difference is None:
             return f"no {self.over} in common"
-        size = f"{signed_number(difference.mean, self.digits)}{self.ending}"
-        size += f" {interval(difference, self.digits, over=self.over)}"
+        digits = digits_off_zero((difference.mean, difference.low, difference.high), self.digits)
+        size = f"{signed_number(difference.mean, digits)}{self.ending}"
+        size += f" {interval(difference, digits, over=self.over)}"
         return f"{size} ({count(difference.n, self.over)})" if difference.known else size
 
 

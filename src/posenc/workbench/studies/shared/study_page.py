@@ -23,6 +23,7 @@ from posenc.workbench.report.page import Panel, Table, Text, render_page, write_
 from posenc.workbench.report.preregistered import summary_panel
 from posenc.workbench.report.provenance_panel import provenance_panel
 from posenc.workbench.report.publications import PUBLICATIONS
+from posenc.workbench.report.result_rows import left_out_values
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.storage import own_scheme_records
 from posenc.workbench.storage.store import Store
@@ -111,7 +112,7 @@ def html(study: Study, request: Request, store: Store, specs: Sequence[RunSpec],
     limits = (*data.remarks, *_limits(study, request, changed, record is not None), *study.remarks(store, specs))
     own_schemes = own_scheme_records.records_of(store, (spec.variant for spec in data.done))
     limits = (*limits, *notes(page_records.records_of(store, specs)), *failed_contracts(own_schemes))
-    limits = (*limits, *_single_seeds(data), *large_positions(data))
+    limits = (*limits, *filter(None, [left_out_values(data.rows)]), *_single_seeds(data), *large_positions(data))
     own = on_own_data(data) and bool(study.compared(data))
     judged = bool(study.claims) and not (own or record is not None)
     answer = (*study.answer(data), *(_counted_claims(study, data) if judged else ()))
