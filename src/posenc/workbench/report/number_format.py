@@ -41,8 +41,11 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def decimals(span: float) -> int:
-    """Number of decimals that show two significant digits of a span, at least 3 and at most ``MOST_DECIMALS``."""
-    if not (math.isfinite(span) and span > 0):
+    """Number of decimals that show two significant digits of a span, at least 3 and at most ``MOST_DECIMALS``.
+
+    A span below ``ROUNDING`` is a rounding error and counts as none.
+    """
+    if not (math.isfinite(span) and span > ROUNDING):
         return 3
     return max(3, min(MOST_DECIMALS, 1 - math.floor(math.log10(span))))
 

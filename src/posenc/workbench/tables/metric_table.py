@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 
 PLAIN_METRICS = 4
 """Number of metrics of a table if a study names none."""
+MOST_DECIMALS, SMALLEST = 6, 1e-12
+"""Most decimals of a number, and the smallest magnitude that is no rounding error."""
 CODE, RUN = 6, 8
 """Digits of the key of a code and of the identity of a run that a table shows."""
 INTERVAL_NOTE = "Mean over seeds [95% t-interval]. No interval: one seed, or the same value for every seed."
@@ -255,19 +257,19 @@ def mean_text(values: Sequence[float], metric: str) -> str:
         metric: Stored name, for its bounds.
 
     Returns:
-        The mean with two digits of its interval; without an interval for one seed, or if all values are equal. Values
-        that are not finite are left out and counted.
+        The mean with two digits of its interval; without an interval for one seed, or if all values are equal but for
+        rounding errors. Values that are not finite are left out and counted.
     """
     finite = list(filter(math.isfinite, values))
     lost = f" ({len(finite)} of {len(values)} seeds finite)" if len(finite) < len(values) else ""
     if not finite:
         return f"not finite{lost}" if values else ""
-    if max(finite) == min(finite):
-        return f"{_number(finite[0], _digits_alone(finite[0]))}{lost}"
     from posenc.measure.statistics import t_interval
 
     estimate = t_interval(finite, bounds=metric_bounds(metric))
-    digits = max(0, min(6, 1 - math.floor(math.log10(estimate.high - estimate.low))))
+    if not estimate.known or estimate.high - estimate.low <= SMALLEST:
+        return f"{_number(finite[0], _digits_alone(finite[0]))}{lost}"
+    digits = max(0, min(MOST_DECIMALS, 1 - math.floor(math.log10(estimate.high - estimate.low))))
     ends = f"[{_number(estimate.low, digits)}, {_number(estimate.high, digits)}]"
     return f"{_number(estimate.mean, digits)} {ends}{lost}"
 
@@ -329,12 +331,15 @@ def _digits_alone(value: float) -> int:
         return 0
     if size >= 100:
         return 1
-    return 3 if size >= 0.1 or size == 0 else min(6, 2 - math.floor(math.log10(size)))
+    return 3 if size >= 0.1 or size == 0 else min(MOST_DECIMALS, 2 - math.floor(math.log10(size)))
 
 
 def _number(value: float, digits: int) -> str:
     text = f"{value:,.{digits}f}"
-    return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+    if float(text.replace(",", "")) == 0:
+        small = digits >= MOST_DECIMALS and abs(value) >= SMALLEST
+        text = f"{value:.1e}" if small else text.removeprefix("-")
+    return text
 
 
 def _natural(name: str) -> list[tuple[str, float]]:
