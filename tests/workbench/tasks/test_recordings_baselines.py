@@ -64,6 +64,15 @@ def test_what_is_nearest_is_read_off_coordinates_where_they_are_known() -> None:
     assert (everything > 0.3).all()
 
 
+def test_places_far_from_the_origin_keep_their_neighbors() -> None:
+    grid = np.stack(np.meshgrid(np.arange(6), np.arange(6)), -1).reshape(-1, 2) * 0.125
+    values = np.random.default_rng(0).normal(size=(3, 36, 40))
+    train = standardized_frames(Recordings(tuple(values), tuple("abc")))
+    hidden = random_masks(len(train), 36, 0.5, seed=1)
+    near, far = (baselines(train, train, hidden, nearest=1, coordinates=grid + at)["nearest"] for at in (0, 2**23))
+    np.testing.assert_array_equal(near, far)
+
+
 def test_samples_may_be_some_of_the_frames(parts) -> None:
     train, test = parts
     at = test.sample(7, seed=0)

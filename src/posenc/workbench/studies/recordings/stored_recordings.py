@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from posenc.graph_data.builders import graph
+from posenc.measure.distances import token_distances
 from posenc.positions import Positions, sequence
 from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.atomic_files import replaced_file, write_whole
@@ -370,7 +371,7 @@ def views(count: int, coordinates: torch.Tensor | None) -> dict[str, Positions]:
     views = {"index": sequence(count)}
     if coordinates is None:
         return views
-    distances = torch.cdist(coordinates, coordinates).fill_diagonal_(torch.inf)
+    distances = token_distances(coordinates).fill_diagonal_(torch.inf)
     unit = float(distances.min(1).values.median()) or float(distances[distances.isfinite()].median()) or 1.0
     views["places"] = Positions(((coordinates - coordinates.mean(0)) / unit).float())
     nearest = distances.topk(min(NEAREST, count - 1), dim=1, largest=False).indices

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
+from posenc.measure.distances import token_distances
 from posenc.workbench.tasks.recordings.samples import Frames
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -83,8 +84,7 @@ def baselines(
         penalty = choose_penalty(train, hidden)
     similarity = s
     if coordinates is not None:
-        places = torch.as_tensor(coordinates, dtype=torch.float64)
-        similarity = -torch.cdist(places, places)
+        similarity = -token_distances(torch.as_tensor(coordinates, dtype=torch.float64))
     predictors: Mapping[str, Predictor] = {
         "mean": lambda x, visible, hidden: x.new_zeros(len(x), len(hidden)),
         "ridge": ridge(s, penalty),
