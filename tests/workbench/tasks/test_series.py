@@ -41,6 +41,37 @@ def test_windows_of_a_part_forecast_its_readings_alone_and_none_twice() -> None:
         assert data.times[start] == SERIES[data.names.index(name)].times[0]
 
 
+@pytest.mark.parametrize(("context", "horizon"), [(12, 4), (30, 10), (40, 1)])
+def test_filled_in_readings_are_of_their_part_and_hidden_once(context: int, horizon: int) -> None:
+    data, ends = windows(context=context, horizon=horizon), task.part_times(SERIES)
+    filled = task.fill_in_windows(data, "made")
+    assert filled.parts["training"] is data.parts["training"]
+    for part, low, high in (("validation", ends.training, ends.validation), ("test", ends.validation, math.inf)):
+        chosen, hiding = filled.parts[part], filled.hiding[part]
+        hidden = task.hidden_once(len(chosen.starts), data.length, hiding, torch.Generator().manual_seed(0))
+        assert hidden.shape == (len(chosen.starts), hiding.hidden)
+        assert bool(((hidden > 0) & (hidden < data.length - 1)).all())
+        times = filled.readings(chosen).times.gather(1, hidden)
+        assert bool(((times >= low) & (times < high)).all())
+        places = (chosen.starts[:, None] + hidden).flatten().tolist()
+        assert len(set(places)) == len(places)
+        of_part = int(((data.times >= low) & (data.times < high)).sum())
+        assert len(places) >= (0.5 if horizon > 1 else 0.4) * of_part
+        for number in set(chosen.series.tolist()):  # no window reads another series
+            windows_of = chosen.starts[chosen.series == number]
+            stop = [*data.first[1:].tolist(), len(data.times)][number]
+            assert int(windows_of.min()) >= int(data.first[number])
+            assert int(windows_of.max()) + data.length <= stop
+
+
+def test_a_part_of_one_reading_has_none_to_fill_in() -> None:
+    series = [daily(np.random.default_rng(0).normal(size=12))]
+    ends = task.PartTimes(10 * DAY, 11 * DAY, 13 * DAY)
+    data = task.make_windows(series, 4, 1, ends, "few.csv")
+    with pytest.raises(ValueError, match=r"the validation part of few.csv has one reading of each series, and"):
+        task.fill_in_windows(data, "few.csv")
+
+
 def test_standardization_and_scales_read_the_training_part_alone() -> None:
     data, ends = windows(), task.part_times(SERIES)
     changed = [

@@ -128,8 +128,11 @@ def _some(windows: task.Windows, most: int) -> task.Windows:
 
 def hidden_in(data: task.SeriesWindows, part: str, fills_in: bool, seed: int) -> Tensor:
     """Numbers ``(W, M)`` of the hidden readings of the windows of a part."""
-    generator = seeded_generator(seed, TEST_STEP, 0 if part == task.TEST else 1) if fills_in else None
-    return task.hidden_readings(len(data.parts[part].starts), data.length, data.horizon, generator)
+    count = len(data.parts[part].starts)
+    if not fills_in:
+        return task.hidden_readings(count, data.length, data.horizon, None)
+    generator = seeded_generator(seed, TEST_STEP, 0 if part == task.TEST else 1)
+    return task.hidden_once(count, data.length, data.hiding[part], generator)
 
 
 def held_out_scores(data: task.SeriesWindows, predicted: Tensor, true: Tensor, *, fills_in: bool) -> dict[str, float]:

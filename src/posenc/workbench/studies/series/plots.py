@@ -49,7 +49,8 @@ FORECAST_CAPTION = (
     "calendar columns)."
 )
 FILL_IN_CAPTION = (
-    "Hidden readings between visible ones of the test part, drawn at random. Lines mean and naive: as for forecasts. "
+    "Hidden readings of the test part between visible ones, drawn at random, none of them twice. Lines mean and naive: "
+    "as for forecasts. "
     "Baselines: last (the visible reading before), interpolation (on the line between the visible readings before and "
     "after)."
 )

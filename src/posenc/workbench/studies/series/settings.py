@@ -69,27 +69,30 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     if not chosen.has_variant(variant_label):
         return None
     series = _series(request, store, chosen, preset)
-    scales = task.time_scales(series.windows)
+    windows, scales = series.windows, task.time_scales(series.windows)
+    if chosen.fills_in:
+        windows = task.fill_in_windows(windows, str(request.source or "the generated series"))
     of_task = {"context": preset.context, "horizon": preset.horizon, "fills_in": chosen.fills_in}
+    of_task |= {"hidden": "no reading of a part twice"} if chosen.fills_in else {}
     settings: dict[str, Any] = {"data": series.settings, "task": of_task, "scales": scales.plain}
     settings["dataset"] = store.records.add(series.record, series.source)
     if own_plan(preset, request) is not None:
-        counts = {part.name.replace("training", "train"): part.counts["windows"] for part in series.record.parts}
+        counts = {part.replace("training", "train"): len(each.starts) for part, each in windows.parts.items()}
         settings |= parts_settings("given", counts, "windows")
     if variant_label in BASELINES:
         lacking = variant_label == "boosting" and not task.has_boosting()
         lacking = lacking or (variant_label == "seasonal" and not scales.periods)
         return None if lacking else {"baseline": variant_label, **settings}
-    row = variant(variant_label, preset.model, series.windows.length, scales)
+    row = variant(variant_label, preset.model, windows.length, scales)
     if row is None:
         return None
     if variant_label not in (*VARIANTS, *LEARNED):
-        _refuse_unread(variant_label, row, preset, series.windows, scales)
+        _refuse_unread(variant_label, row, preset, windows, scales)
     training, steps = preset.training, preset.training.epochs
     explicit = explicit_fields(PRESETS, request, "training")
     training = replace(
         training,
-        batch=min(training.batch, len(series.windows.parts[task.TRAINING].starts)),
+        batch=min(training.batch, len(windows.parts[task.TRAINING].starts)),
         warmup_steps=max(steps // WARMUP_DIVISOR, 1),
         decay_steps=steps,
         evaluate_every=max(1, steps // EVALUATIONS),

@@ -110,7 +110,8 @@ def read_windows(root: Path, settings: Mapping[str, Any], seed: int) -> task.Ser
     else:
         series, name = task.made_series(data["made"], data["series"], data["readings"], seed), "the generated series"
     ends = task.PartTimes(*data["ends"])
-    return task.make_windows(series, of_task["context"], of_task["horizon"], ends, name)
+    windows = task.make_windows(series, of_task["context"], of_task["horizon"], ends, name)
+    return task.fill_in_windows(windows, name) if of_task["fills_in"] else windows
 
 
 def scales_of(settings: Mapping[str, Any]) -> task.TimeScales:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from posenc.workbench.tasks.boosting import has_boosting
 from posenc.workbench.tasks.series.baselines import FILLED_IN, FORECASTS, fill_in, forecast
+from posenc.workbench.tasks.series.filled_windows import fill_in_windows, hidden_once
 from posenc.workbench.tasks.series.made_series import Kind, made_series
 from posenc.workbench.tasks.series.scales import TimeScales, time_scales
 from posenc.workbench.tasks.series.scores import hidden_readings, horizon_marks, scores
@@ -50,8 +51,10 @@ __all__ = [
     "TimeScales",
     "Windows",
     "fill_in",
+    "fill_in_windows",
     "forecast",
     "has_boosting",
+    "hidden_once",
     "hidden_readings",
     "horizon_marks",
     "made_series",

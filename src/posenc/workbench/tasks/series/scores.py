@@ -59,7 +59,8 @@ def hidden_readings(windows: int, length: int, horizon: int, generator: torch.Ge
         windows: Number of windows W.
         length: Number of readings of a window.
         horizon: Number of hidden readings M.
-        generator: Draws them between the first and the last reading; None hides the last ones, as a forecast does.
+        generator: Draws them between the first and the last reading, as in training; None hides the last ones, as a
+            forecast does.
 
     Returns:
         Numbers ``(W, M)`` of the hidden readings, rising.

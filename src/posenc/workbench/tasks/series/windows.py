@@ -2,7 +2,8 @@
 
 The origin of a window is the time of its last context reading. Origins roll through a part: at every reading in
 training, and in the other parts so that no reading is forecast twice. A window belongs to the part that holds all
-readings after its origin; its context may reach back. Values are standardized by the training part of their series.
+readings after its origin; its context may reach back. `fill_in_windows` makes those in which readings are filled in.
+Values are standardized by the training part of their series.
 """
 
 from __future__ import annotations
@@ -60,6 +61,20 @@ class Windows(NamedTuple):
         return Windows(self.starts[index], self.series[index])
 
 
+class Hiding(NamedTuple):
+    """How the windows of a part hide readings that are filled in.
+
+    Attributes:
+        own: Last readings of a window that belong to the part, and to no window of another place.
+        hidden: How many of them a window hides.
+        copies: Windows of one place, which hide different readings.
+    """
+
+    own: int
+    hidden: int
+    copies: int
+
+
 class Readings(NamedTuple):
     """Readings of some windows.
 
@@ -87,6 +102,7 @@ class SeriesWindows:
         parts: Windows of each part.
         part_times: Ends of the parts.
         left_out: Sentences on series that were left out.
+        hiding: How the windows of the validation and the test part hide readings, if these are filled in.
     """
 
     names: tuple[str, ...]
@@ -99,6 +115,7 @@ class SeriesWindows:
     parts: Mapping[str, Windows]
     part_times: PartTimes
     left_out: tuple[str, ...] = ()
+    hiding: Mapping[str, Hiding] = dataclasses.field(default_factory=dict[str, Hiding])
 
     @property
     def length(self) -> int:
@@ -129,6 +146,15 @@ def part_times(series: Sequence[Series], columns: Sequence[str] = ()) -> PartTim
     training = times[round(SHARES[0] * len(times))]
     validation = times[round(sum(SHARES) * len(times))]
     return PartTimes(float(training), float(validation), math.nextafter(stop, math.inf))
+
+
+def part_limits(ends: PartTimes, part: str) -> tuple[float, float]:
+    """Times between which the readings of a part lie, without the second one."""
+    return {
+        TRAINING: (-math.inf, ends.training),
+        VALIDATION: (ends.training, ends.validation),
+        TEST: (ends.validation, ends.test),
+    }[part]
 
 
 def make_windows(series: Sequence[Series], context: int, horizon: int, ends: PartTimes, name: str) -> SeriesWindows:
@@ -191,11 +217,7 @@ def _windows(
     part: str,
 ) -> Windows:
     """Windows of a part: all readings after the origin lie in it, and the origins are its stride apart."""
-    before, until = {
-        TRAINING: (-np.inf, ends.training),
-        VALIDATION: (ends.training, ends.validation),
-        TEST: (ends.validation, ends.test),
-    }[part]
+    before, until = part_limits(ends, part)
     stride, starts, numbers = 1 if part == TRAINING else horizon, list[int](), list[int]()
     for number, (each, _) in enumerate(series):
         low, high = np.searchsorted(each.times, [before, until])
