@@ -45,8 +45,10 @@ def test_a_run_is_what_its_name_says(tmp_path, file, run):
          ["100307_REST1_LR", "100307_REST1_RL", "100408_REST1_LR"], ["100307", "100307", "100408"]),
         (["sub-7/ses-1/monday_bold.nii", "sub-7/ses-2/today_bold.nii"], ["sub-7_monday", "sub-7_today"], ["sub-7"] * 2),
         (["monday_bold.nii", "tuesday_bold.nii"], ["monday", "tuesday"], ["", ""]),
+        (["100307_rfMRI_REST1_LR_bold.nii", "100307_rfMRI_REST1_RL_bold.nii", "240131_REST1_bold.nii"],
+         ["100307_rfMRI_REST1_LR", "100307_rfMRI_REST1_RL", "240131_REST1"], ["100307", "100307", ""]),
     ],
-    ids=["bids", "hcp", "by-folder", "flat"],
+    ids=["bids", "hcp", "by-folder", "flat", "flat-hcp"],
 )  # fmt: skip
 def test_runs_know_their_subjects(tmp_path, places, names, subjects):
     for place in places:
@@ -61,7 +63,9 @@ def test_runs_beside_folders_of_subjects_do_not_part_them(tmp_path):
     save(labels(), tmp_path / "atlas.nii.gz")
     for place in ("100307/REST1_bold.nii", "100307/REST2_bold.nii", "pilot_bold.nii"):
         save(volumes(chance(1).normal(size=(PARCELS, 20))), tmp_path / place)
-    assert brain.read_brain_folder(tmp_path).subjects == ("100307", "100307", "pilot")
+    found = brain.read_brain_folder(tmp_path)
+    assert found.subjects == ("100307", "100307", "pilot")
+    assert found.note.startswith("Counted as a subject each: pilot. If one has several, begin their names with sub-")
 
 
 def test_what_lies_beside_a_run_is_found(tmp_path):

@@ -41,6 +41,23 @@ def test_endings_in_capitals_are_read_and_other_files_named(tmp_path: Path) -> N
     )
 
 
+def test_capitals_make_no_other_subject_and_files_without_one_are_named(tmp_path: Path) -> None:
+    table = "u,v\n" + "\n".join(f"{x},{y}" for x, y in np.random.default_rng(0).normal(size=(20, 2)))
+    for name in ("S01_rest", "s01_task", "S02", "pilot"):
+        (tmp_path / f"{name}.csv").write_text(table)
+    found = read_recordings(tmp_path)
+    assert dict(zip(found.names, found.subjects, strict=True)) == {
+        "S01_rest": "S01", "s01_task": "S01", "S02": "S02", "pilot": "pilot",
+    }  # fmt: skip
+    assert found.note.startswith("Counted as a subject each: pilot. If one has several, begin")
+    arrays = np.random.default_rng(0).normal(size=(4, 3, 20))
+    np.savez(tmp_path / "a.npz", recordings=arrays, names=["anna_1", "anna_2", "ben_1", "ben_2"])
+    note = "Each recording counts as a subject. If one has several, state them in the array subjects."
+    assert read_recordings(tmp_path / "a.npz").note == note
+    np.savez(tmp_path / "b.npz", recordings=arrays, subjects=["anna", "anna", "ben", "ben"])
+    assert not read_recordings(tmp_path / "b.npz").note
+
+
 @pytest.mark.parametrize(
     ("name", "subject"),
     [

@@ -42,6 +42,8 @@ CONFOUNDS = (
     "_confounds.tsv", "_confounds.csv", "_confounds.txt",
 )  # fmt: skip
 MOTION = ("_motion.txt", "_motion.tsv", "_motion.par")
+HCP_NAME = re.compile(r"(\d{6})_[rt]fMRI_")
+"""Name of a run of the Human Connectome Project, which begins with its subject."""
 HCP_MOTION = "Movement_Regressors.txt"
 
 
@@ -133,7 +135,9 @@ def _run(folder: Path, path: Path) -> Run:
 def _subject(folder: Path, path: Path) -> str:
     parts = path.relative_to(folder).parts
     labels = [match[0] for part in reversed(parts) if (match := re.match(r"sub-[0-9A-Za-z]+", part))]
-    return labels[0] if labels else parts[0] if len(parts) > 1 else ""
+    if labels or len(parts) > 1:
+        return labels[0] if labels else parts[0]
+    return match[1] if (match := HCP_NAME.match(path.name)) else ""
 
 
 def _nearest_mask(folder: Path, place: Path, role: str) -> Path | None:

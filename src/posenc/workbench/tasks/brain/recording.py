@@ -9,8 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from posenc.workbench.tasks.brain.confounds import Run
-from posenc.workbench.tasks.recordings.series import Recordings, subject_from_name
+from posenc.workbench.tasks.recordings.series import (
+    Recordings,
+    one_spelling,
+    own_subjects_note,
+    subject_from_name,
+    without_subject,
+)
 
+REMEDY = "begin their names with sub-LABEL_ or put them into one folder."
+"""How several runs of one subject are marked."""
 FIRST_FRAMES = 5
 """Default number of frames dropped at the beginning of a run, before the scanner is steady."""
 SUFFIXES = (".dtseries.nii", ".ptseries.nii", ".nii.gz", ".nii")
@@ -40,8 +48,11 @@ def make_recordings(
     if not runs:
         raise ValueError("there is no run to read. Give at least one image.")
     run_names = [run.name or run_name(run.series) for run in runs]
-    subjects = tuple(run.subject or subject_from_name(name) for run, name in zip(runs, run_names, strict=True))
-    recordings = Recordings(tuple(series), tuple(run_names), names, coordinates, networks, subjects)
+    named = list(zip(runs, run_names, strict=True))
+    subjects = one_spelling(run.subject or subject_from_name(name) for run, name in named)
+    unnamed = without_subject([name for run, name in named if not run.subject])
+    remarks = own_subjects_note(run_names, unnamed, REMEDY, "run")
+    recordings = Recordings(tuple(series), tuple(run_names), names, coordinates, networks, subjects, remarks=remarks)
     if not drop:
         for name, each in zip(run_names, series, strict=True):
             silent = [names[number] for number in np.flatnonzero(~(each.std(1) > 0))]

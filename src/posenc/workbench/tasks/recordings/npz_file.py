@@ -20,8 +20,10 @@ import numpy as np
 from posenc.workbench.files.array_files import ArrayFile, open_arrays
 from posenc.workbench.files.user_files import open_file, refuse_special, short
 from posenc.workbench.memory import require_memory
-from posenc.workbench.tasks.recordings.series import Recordings
+from posenc.workbench.tasks.recordings.series import Recordings, own_subjects_note, without_subject
 
+SUBJECTS_REMEDY = "state them in the array subjects."
+"""How several recordings of one subject are marked."""
 ARRAYS = ("recordings", "channels", "coordinates", "modules", "names", "subjects")
 
 
@@ -43,13 +45,16 @@ def read_npz(path: Path) -> Recordings:
     if coordinates is not None and coordinates.dtype.kind not in "iuf":
         raise ValueError(f"coordinates of {path.name} are numbers, (channel, axes); got {coordinates.dtype}.")
     modules = _text_array(path, arrays, "modules")
+    names = _text_array(path, arrays, "names") or tuple(f"recording {number + 1}" for number in range(len(series)))
+    subjects = _text_array(path, arrays, "subjects") or ()
     return Recordings(
         tuple(series),
-        _text_array(path, arrays, "names") or tuple(f"recording {number + 1}" for number in range(len(series))),
+        names,
         _text_array(path, arrays, "channels") or (),
         None if coordinates is None else np.array(coordinates, np.float64),
         modules,
-        _text_array(path, arrays, "subjects") or (),
+        subjects,
+        remarks=() if subjects else own_subjects_note(names, without_subject(names), SUBJECTS_REMEDY, "recording"),
     )
 
 

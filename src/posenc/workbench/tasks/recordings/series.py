@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class Recordings:
         channels: Names of the channels; by default "channel 1" and so on.
         coordinates: ``(channel, axes)`` float64 positions of the channels, or None.
         modules: Name of each channel's module, or None.
-        subjects: Subject of each recording; by default ``subject_from_name``.
+        subjects: Subject of each recording; by default ``subject_from_name``, where capitals make no difference.
         dropped: Names of the channels that were left out.
         remarks: Sentences on what else was changed in reading: times left out, values filled, channels reordered.
         blocks: Number of blocks that each recording of a single subject was cut into; None for whole recordings.
@@ -55,7 +55,7 @@ class Recordings:
         if not self.channels:
             object.__setattr__(self, "channels", tuple(f"channel {number + 1}" for number in range(count)))
         if not self.subjects:
-            object.__setattr__(self, "subjects", tuple(map(subject_from_name, self.names)))
+            object.__setattr__(self, "subjects", one_spelling(map(subject_from_name, self.names)))
         for field_name, owner, length, needed in (
             ("names", "recording", len(self.names), len(self.series)),
             ("subjects", "recording", len(self.subjects), len(self.series)),
@@ -154,6 +154,36 @@ def subject_from_name(name: str) -> str:
     """Subject of a recording: ``sub-LABEL`` (BIDS) or ``subject01`` at the start of its name, else the whole name."""
     match = SUBJECT.match(name)
     return match[0] if match else name
+
+
+def one_spelling(subjects: Iterable[str]) -> tuple[str, ...]:
+    """Subjects in the spelling that comes first, if they differ by capitals alone."""
+    first: dict[str, str] = {}
+    return tuple(first.setdefault(each.lower(), each) for each in subjects)
+
+
+def own_subjects_note(names: Sequence[str], unnamed: Sequence[str], remedy: str, noun: str) -> tuple[str, ...]:
+    """Say which recordings count as a subject each, because nothing states whose they are.
+
+    Args:
+        names: Names of all recordings.
+        unnamed: Those of the recordings whose subject is not stated.
+        remedy: How several recordings of one subject are marked, for the sentence.
+        noun: What a recording is to its user.
+
+    Returns:
+        A sentence, or none.
+    """
+    if not unnamed or len(names) < 2:
+        return ()
+    if len(unnamed) == len(names):
+        return (f"Each {noun} counts as a subject. If one has several, {remedy}",)
+    return (f"Counted as a subject each: {_list_names(unnamed)}. If one has several, {remedy}",)
+
+
+def without_subject(names: Sequence[str]) -> list[str]:
+    """Names that do not begin with a subject."""
+    return [name for name in names if not SUBJECT.match(name)]
 
 
 def _check_shapes(series: Sequence[np.ndarray], names: Sequence[str]) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from posenc.workbench.files.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
-from posenc.workbench.tasks.recordings.series import SUBJECT, Recordings
+from posenc.workbench.tasks.recordings.series import Recordings, own_subjects_note, without_subject
 
 CHANNELS_FILE = "channels.csv"
 AXES = ("x", "y", "z")
@@ -97,9 +97,8 @@ def _remarks(place: Path, files: Sequence[Path], reordered: Sequence[str], names
         said.append(f"Aligned by name: the channels of {_listed(reordered)}, {order}.")
     if unread := sorted(path.name for path in place.iterdir() if path.suffix.lower() in UNREAD):
         said.append(f"Not read: {_listed(unread)}. A recording of a folder is a .csv or a .parquet.")
-    if len(files) > 1 and not any(SUBJECT.match(path.stem) for path in files):
-        said.append("Each file counts as a subject. If one has several, begin their names with sub-LABEL_")
-    return tuple(said)
+    stems = [path.stem for path in files]
+    return (*said, *own_subjects_note(stems, without_subject(stems), "begin their names with sub-LABEL_", "file"))
 
 
 def _check_clock(path: Path, names: tuple[str, ...], numbers: np.ndarray) -> None:
