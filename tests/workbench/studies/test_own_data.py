@@ -313,6 +313,10 @@ def test_a_sweep_chooses_a_rate_for_each_variant_on_validation_data(
     assert changes.request_of("quick lr_sweep=1e-09,0.03").lr_sweep == rates
     again = commands.report("points", folder, lr_sweep=rates, out=tmp_path / "runs")
     assert {spec.identity for spec in again.specs} == {spec.identity for spec in result.specs}
+    more = run("points", folder, jobs=1, **{**options, "seeds": [1]})  # another seed has the rate of the first sweep
+    rates_of = {(spec.variant, spec.settings["training"]["lr"]) for spec in result.specs if spec not in swept}
+    assert {(spec.variant, spec.settings["training"]["lr"]) for spec in more.specs if spec.seed == 1} == rates_of
+    assert {spec.seed for spec in more.specs if swept_condition(spec.condition)} == {0}
 
 
 @pytest.mark.parametrize(

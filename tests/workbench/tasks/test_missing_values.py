@@ -109,7 +109,7 @@ def test_numbers_that_stand_for_missing_values_are_named(tmp_path: Path) -> None
     np.savez(tmp_path / "b.npz", recordings=np.concatenate([numbers, numbers + 1e-3 * (numbers != -9999)], 1))
     assert read_recordings(tmp_path / "b.npz").note.endswith("The same holds for 5 more channels.")
     np.savez(tmp_path / "c.npz", recordings=NUMBERS)
-    assert not read_recordings(tmp_path / "c.npz").note
+    assert "9999" not in read_recordings(tmp_path / "c.npz").note
 
 
 def test_many_more_channels_than_times_are_named(tmp_path: Path) -> None:

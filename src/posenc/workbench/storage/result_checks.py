@@ -140,7 +140,7 @@ def changed_lines(changed: Sequence[ChangedRun[Any]]) -> list[str]:
         cell = (spec.study, spec.preset, spec.variant, spec.condition, each.modules)
         groups.setdefault(cell, []).append(spec.seed)
     return [
-        f"{study} {preset}, {_cell(variant, condition, seeds)}: {in_words(modules)}"
+        f"{study} {preset}, {cell_phrase(variant, condition, seeds)}: {in_words(modules)}"
         for (study, preset, variant, condition, modules), seeds in sorted(groups.items())
     ]
 
@@ -230,13 +230,13 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
             modules = differing([store.code.get(code) for code in codes])
             remarks.append(
                 f"Left out, because other code made them than the other seeds: "
-                f"{_cell(variant, condition, [spec.seed for spec, _ in apart])} (changed: {in_words(modules)}). Train "
-                "them again: the same posenc run command with --retrain-changed."
+                f"{cell_phrase(variant, condition, [spec.seed for spec, _ in apart])} (changed: {in_words(modules)}). "
+                "Train them again: the same posenc run command with --retrain-changed."
             )
         if unknown:
             remarks.append(
-                f"The code of {_cell(variant, condition, unknown)} is unknown, because an early version stored no "
-                "digests of it. They are averaged with seeds whose code is known."
+                f"The code of {cell_phrase(variant, condition, unknown)} is unknown, because an early version stored "
+                "no digests of it. They are averaged with seeds whose code is known."
             )
     without = {(spec.identity, spec.condition, spec.variant) for spec, _ in left_out}
     shown = [spec for spec in specs if (spec.identity, spec.condition, spec.variant) not in without]
@@ -272,7 +272,8 @@ def _different_codes(
     ]
 
 
-def _cell(variant: str, condition: str, seeds: Sequence[int]) -> str:
+def cell_phrase(variant: str, condition: str, seeds: Sequence[int]) -> str:
+    """Phrase that names a variant, its condition and some seeds."""
     where = "" if condition == "main" else f", {condition}"
     listed = " ".join(map(str, sorted(seeds)[:SHOWN])) + (" .." if len(seeds) > SHOWN else "")
     return f"{variant}{where}, seed{'' if len(seeds) == 1 else 's'} {listed}"

@@ -6,7 +6,9 @@ The runs of the sweep are stored in conditions such as "lr 0.003". The other run
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -98,6 +100,15 @@ def sweep_specs(
     }
 
 
+def swept_seeds(store: Store, study: str, preset: str) -> dict[tuple[str, str], list[int]]:
+    """Condition and variant to the seeds that have runs of a sweep in a store, rising."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for spec in store.specs(study, preset):
+        if (condition := swept_condition(spec.condition)) is not None:
+            found.setdefault((condition, spec.variant), set()).add(spec.seed)
+    return {cell: sorted(seeds) for cell, seeds in found.items()}
+
+
 def validation_score(store: Store, spec: RunSpec) -> float | None:
     """Best score of a run on its validation part; None for a run that is not finished."""
     if not store.finished(spec.identity):
@@ -113,12 +124,15 @@ def best_of(spec: RunSpec) -> Best:
 
 
 def chosen_rate(store: Store, by_rate: Mapping[float, RunSpec]) -> float | None:
-    """Rate with the best validation score; of equal scores the smallest. None if no run of the sweep is finished."""
+    """Rate with the best validation score; of equal scores the smallest. None if no run of the sweep is finished.
+
+    A score that is nan is worse than any other.
+    """
     scores = {rate: score for rate, spec in by_rate.items() if (score := validation_score(store, spec)) is not None}
     if not scores:
         return None
     sign = 1 if best_of(next(iter(by_rate.values()))).mode == "max" else -1
-    return max(scores, key=lambda rate: (sign * scores[rate], -rate))
+    return max(scores, key=lambda rate: (not isnan(scores[rate]), sign * scores[rate], -rate))
 
 
 def sweep_panel(store: Store, specs: Sequence[RunSpec]) -> Panel | None:
@@ -141,14 +155,19 @@ def sweep_panel(store: Store, specs: Sequence[RunSpec]) -> Panel | None:
 
 def _tables(store: Store, specs: Sequence[RunSpec]) -> Iterator[Table]:
     for condition in dict.fromkeys(swept_condition(spec.condition) for spec in specs):
-        by_variant: dict[str, dict[float, RunSpec]] = {}
+        sweeps: dict[tuple[str, int], dict[float, RunSpec]] = {}
         for spec in specs:
             if swept_condition(spec.condition) == condition:
-                by_variant.setdefault(spec.variant, {})[spec.settings["training"]["lr"]] = spec
-        rates = sorted({rate for by_rate in by_variant.values() for rate in by_rate})
+                sweeps.setdefault((spec.variant, spec.seed), {})[spec.settings["training"]["lr"]] = spec
+        rates = sorted({rate for by_rate in sweeps.values() for rate in by_rate})
+        times = Counter(variant for variant, _ in sweeps)
         body = tuple(
-            (label, *(_score(store, by_rate.get(rate)) for rate in rates), _chosen(store, by_rate))
-            for label, by_rate in by_variant.items()
+            (
+                f"{variant} (seed {seed})" if times[variant] > 1 else variant,
+                *(_score(store, by_rate.get(rate)) for rate in rates),
+                _chosen(store, by_rate),
+            )
+            for (variant, seed), by_rate in sweeps.items()
         )
         metric = best_of(specs[0]).metric
         where = "" if condition == MAIN else f", {condition}"

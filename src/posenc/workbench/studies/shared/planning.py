@@ -26,6 +26,7 @@ from posenc.workbench.studies.shared.lr_sweep import (
     study_condition,
     sweep_specs,
     swept_condition,
+    swept_seeds,
     with_rate,
 )
 from posenc.workbench.studies.shared.own_data import own_plan, with_half_budget
@@ -61,9 +62,11 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
     request_checks.refuse_reading(study.name, request.source, request.reading)
     request = with_present_labels(study, request)
     changes.refuse_varied(study, request, panels_of(study, request))
+    label = changes.preset_label(study.presets, request)
+    stored: dict[tuple[str, str], list[int]] = {}
     if request.lr_sweep:
         refuse_sweep(study, request)
-    label = changes.preset_label(study.presets, request)
+        stored = swept_seeds(store, study.name, label)
     planned: dict[tuple[str, str, str], RunSpec] = {}
     for condition, variants in needed(study, request).items():
         for variant in variants:
@@ -74,7 +77,7 @@ def plan(study: Study, request: Request, store: Store) -> list[RunSpec]:
             sweep: dict[float, RunSpec] = {}
             if request.lr_sweep:
                 at = full_budget_of(condition) or condition
-                settings, sweep = _swept(study, request, store, at, variant, settings)
+                settings, sweep = _swept(study, request, store, stored, at, variant, settings)
             specs = [
                 study.procedure.spec(
                     study=study.name,
@@ -119,11 +122,23 @@ def _with_record(settings: dict[str, Any], store: Store) -> dict[str, Any]:
 
 
 def _swept(
-    study: Study, request: Request, store: Store, condition: str, variant: str, settings: dict[str, Any]
+    study: Study,
+    request: Request,
+    store: Store,
+    stored: Mapping[tuple[str, str], Sequence[int]],
+    condition: str,
+    variant: str,
+    settings: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[float, RunSpec]]:
-    """Settings with the rate that a sweep chose, once its runs are finished, and the runs of the sweep by rate."""
-    full = study.run_settings(request, store, condition, variant)
-    by_rate = sweep_specs(study, request, condition, variant, full or {}, seeds_of(study, request)[0])
+    """Settings with the rate that a sweep chose, once its runs are finished, and the runs of the sweep by rate.
+
+    A finished sweep with another seed counts, so that all seeds of a variant have one rate.
+    """
+    full = study.run_settings(request, store, condition, variant) or {}
+    seeds = (*stored.get((condition, variant), ()), seeds_of(study, request)[0])
+    sweeps = [sweep_specs(study, request, condition, variant, full, seed) for seed in seeds]
+    finished = (each for each in sweeps if all(store.finished(spec.identity) for spec in each.values()))
+    by_rate = next(finished, sweeps[-1])
     rate = chosen_rate(store, by_rate)
     return settings if rate is None else with_rate(settings, rate), by_rate
 

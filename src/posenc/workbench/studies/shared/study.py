@@ -21,6 +21,7 @@ from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import Row
 from posenc.workbench.runs import Procedure, RunSpec
 from posenc.workbench.storage.result_checks import by_code
+from posenc.workbench.storage.settings_checks import by_settings
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.shared import (
@@ -352,7 +353,8 @@ class Study:
             The data that panels are drawn from.
         """
         page = page_file.file_name(self, request, store, specs)
-        specs, remarks = by_code(store, specs)
+        specs, of_settings = by_settings(store, specs)
+        specs, of_code = by_code(store, specs)
         full = [spec for spec in specs if study_condition(spec.condition) == spec.condition]
         return PageData(
             request=request,
@@ -362,7 +364,7 @@ class Study:
             measured=self.measurements(request, store, specs),
             page=page,
             repeated=[spec for spec in specs if study_condition(spec.condition) != spec.condition],
-            remarks=remarks,
+            remarks=(*of_settings, *of_code),
         )
 
     def page(self, request: Request, store: Store, specs: Sequence[RunSpec], failures: Mapping[str, str]) -> Path:
