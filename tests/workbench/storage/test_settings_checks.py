@@ -7,9 +7,11 @@ import pytest
 
 from posenc.workbench import provenance
 from posenc.workbench.runs import Procedure, RunResult, RunSpec
+from posenc.workbench.storage.selected_results import run_metrics
 from posenc.workbench.storage.settings_checks import by_settings
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies.shared.lr_sweep import chosen_rate
+from posenc.workbench.tables.metric_table import tables_of_runs
 
 ORIGIN = {"command": "posenc run toy", "versions": {}, "machine": {}}
 
@@ -42,6 +44,11 @@ def test_a_page_averages_seeds_of_one_setting_and_names_the_others(
     waiting = spec(5, training={"lr": 0.1})
     shown = by_settings(store, [*early, *late, other, waiting])
     assert shown.specs == [*late, other, waiting]
+    (table,) = tables_of_runs(run_metrics(store, store.selected()))
+    assert sorted((line.variant.split(" (")[0], line.seeds) for line in table.lines) == [
+        ("line", 2), ("line", 3), ("plane", 1),
+    ]  # fmt: skip
+    assert len({line.variant for line in table.lines}) == 3
     assert shown.remarks == (
         "Left out, because they have other settings than the seeds that finished last: line, seeds 0 1 4 (training.lr "
         "0.001 in place of 0.01, training.epochs 3 in place of absent). Average them with others of their own "

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from posenc.workbench.dataset_record import DatasetRecord, label_of
 from posenc.workbench.storage.run_selection import SelectedRun
+from posenc.workbench.storage.settings_checks import settings_key
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.tables.metric_table import Block, RunMetrics
@@ -21,14 +22,18 @@ def run_metrics(store: Store, runs: Iterable[SelectedRun]) -> Iterator[RunMetric
     Yields:
         Their metrics and labels.
     """
-    known = dict[tuple[str, str], str]()
+    known, of_settings = dict[tuple[str, str], str](), dict[int, str]()
     for run, data in store.with_data(runs):
         if metrics := run.metrics:
             study, preset, condition, variant = run.shared
             contents = data["data"], data["digest"]
             if contents not in known:
                 known[contents] = label_of(data)
-            yield RunMetrics(study, preset, known[contents], condition, variant, run.seed, run.name, run.code, metrics)
+            if run.row.settings not in of_settings:
+                of_settings[run.row.settings] = settings_key(run.spec)
+            settings = of_settings[run.row.settings]
+            labels = (study, preset, known[contents], condition, variant, run.seed, run.name, run.code)
+            yield RunMetrics(*labels, metrics, settings)
 
 
 def metric_names(runs: Iterable[RunMetrics]) -> dict[Block, set[str]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.storage.identity import counted
+from posenc.workbench.storage.identity import DIGITS, counted
 from posenc.workbench.storage.result_checks import ByCode, cell_phrase
 from posenc.workbench.storage.store import Store
 
@@ -53,6 +56,11 @@ def by_settings(store: Store, specs: Sequence[RunSpec]) -> ByCode:
             )
     shown = [spec for spec in specs if (spec.identity, spec.condition, spec.variant) not in without]
     return ByCode(shown, tuple(remarks))
+
+
+def settings_key(spec: RunSpec) -> str:
+    """Digest of the settings that decide a result, but for the sizes of the parts of its seed."""
+    return hashlib.sha256(msgspec.json.encode(_deciding(spec), order="sorted")).hexdigest()[:DIGITS]
 
 
 def _deciding(spec: RunSpec) -> Mapping[str, Any]:

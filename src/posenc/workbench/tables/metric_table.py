@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from posenc.workbench.dataset_record import label_of
 from posenc.workbench.tables.metric_bounds import metric_bounds
@@ -40,6 +40,7 @@ class RunMetrics(NamedTuple):
         unit: Identity, with the number of the copy.
         code: Key of the code that made it; "" if that is not known.
         metrics: Metrics by name.
+        settings: Digest of the settings that decide its result; "" if that is not known.
     """
 
     study: str
@@ -51,6 +52,7 @@ class RunMetrics(NamedTuple):
     unit: str
     code: str
     metrics: Mapping[str, float]
+    settings: str = ""
 
 
 _Variants = dict[tuple[str, str], list[tuple[int, RunMetrics]]]
@@ -64,7 +66,7 @@ class Line:
     Attributes:
         condition: Label of the condition.
         variant: Label of the variant, with the number of the copy if several results of one run are stored, and with
-            the code if different code made its seeds: their results are not averaged.
+            the code or the settings if those of its seeds differ: their results are not averaged.
         values: Metric to seed to value.
         runs: Identities of its runs.
     """
@@ -291,15 +293,19 @@ def _lines(variants: _Variants, chosen: Collection[str]) -> list[Line]:
     first: dict[tuple[str, str], int] = {}
     wanted = sorted(chosen)
     for (condition, variant), runs in variants.items():
-        several = _metrics_of_several_codes(runs)
+        codes, settings = (_metrics_of_several(runs, of) for of in ("code", "settings"))
         for position, run in runs:
             copy = run.unit.partition(".")[2]
             alone = (condition, f"{variant} (copy {copy})" if copy else variant)
-            coded = (condition, f"{alone[1]} (code {run.code[:CODE] or 'unknown'})") if several else alone
+            of_settings = f" (settings {run.settings[:CODE] or 'unknown'})" if settings else ""
+            of_code = f" (code {run.code[:CODE] or 'unknown'})" if codes else ""
             seed, metrics = run.seed, run.metrics
             for metric in wanted:
                 if metric in metrics:
-                    label = coded if metric in several else alone
+                    label = alone
+                    if metric in settings or metric in codes:
+                        apart = (of_settings if metric in settings else "") + (of_code if metric in codes else "")
+                        label = (condition, alone[1] + apart)
                     if label not in groups:
                         groups[label], names[label], first[label] = {}, {}, position
                     values = groups[label]
@@ -313,15 +319,16 @@ def _lines(variants: _Variants, chosen: Collection[str]) -> list[Line]:
     ]
 
 
-def _metrics_of_several_codes(runs: Sequence[tuple[int, RunMetrics]]) -> set[str]:
-    """Metrics of a variant that different code has made; the code of some runs may not be known."""
-    if len({run.code for _, run in runs} - {""}) < 2:
+def _metrics_of_several(runs: Sequence[tuple[int, RunMetrics]], of: Literal["code", "settings"]) -> set[str]:
+    """Metrics of a variant with different code or settings; those of some runs may not be known."""
+    keys = [run.code if of == "code" else run.settings for _, run in runs]
+    if len({*keys} - {""}) < 2:
         return set()
-    codes: dict[str, set[str]] = {}
-    for _, run in runs:
+    found: dict[str, set[str]] = {}
+    for (_, run), key in zip(runs, keys, strict=True):
         for metric in run.metrics:
-            codes.setdefault(metric, set()).add(run.code)
-    return {metric for metric, each in codes.items() if len(each - {""}) > 1}
+            found.setdefault(metric, set()).add(key)
+    return {metric for metric, each in found.items() if len(each - {""}) > 1}
 
 
 def _digits_alone(value: float) -> int:
