@@ -202,8 +202,9 @@ def test_the_origin_is_the_file_that_was_read_last(written) -> None:
     assert source.name == "copied:Ramp"
 
 
-def test_an_edited_module_of_the_same_package_is_another_scheme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("bias", ["pack.bias", "bias_alone"])
+def test_an_edited_module_of_the_same_package_or_beside_the_file_is_another_scheme(
+    bias: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = []
     for number in (1, 2):
@@ -213,10 +214,18 @@ def test_an_edited_module_of_the_same_package_is_another_scheme(
         (package / "deep.py").write_text(f"FACTOR = {number}\n")
         (package / "wave.py").write_text("from pack import deep\n\n\ndef wave(x):\n    return deep.FACTOR * x\n")
         text = SOURCE.format(scale=2.0).partition("def wave")[0] + "from pack.wave import wave\n\n"
-        (package / "bias.py").write_text(text + "class Ramp" + SOURCE.format(scale=2.0).split("class Ramp")[1])
+        text += "class Ramp" + SOURCE.format(scale=2.0).split("class Ramp")[1]
+        (package.parent / f"{bias.replace('.', '/')}.py").write_text(text)
         with monkeypatch.context() as patch:
             patch.syspath_prepend(tmp_path / str(number))
-            for name in [name for name in sys.modules if name.partition(".")[0] == "pack"]:
+            for name in [name for name in sys.modules if name.partition(".")[0] in ("pack", "bias_alone")]:
                 patch.delitem(sys.modules, name)
-            names.append(own_scheme.text_of(importlib.import_module("pack.bias").Ramp))
+            names.append(own_scheme.text_of(importlib.import_module(bias).Ramp))
     assert names[0] != names[1]
+
+
+def test_a_library_and_posenc_have_no_digest_in_a_name(written) -> None:
+    code = own_scheme.codes()[own_scheme.text_of(written(scale=3.0).Ramp)]
+    imports = [line for line in code.splitlines() if line.startswith(("import ", "from "))]
+    assert len(imports) >= 4
+    assert not [line for line in imports if "#" in line]

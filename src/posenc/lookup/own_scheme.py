@@ -21,6 +21,7 @@ import inspect
 import linecache
 import re
 import sys
+import sysconfig
 import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 PACKAGE = "posenc_own_scheme:"
 """First part of the name of the module of a scheme, which makes it distinct from importable modules."""
 DIGITS = 8
+INSTALLED = {"site-packages", "dist-packages"}
+"""Names of the folders of installed libraries."""
 MOST_NUMBERS = 4096
 """Most numbers of a tensor that are written as text."""
 
@@ -397,13 +400,18 @@ def _statement(name: str, value: Any, kind: type[Scheme]) -> str:
 
 
 def _version(module: str, kind: type[Scheme]) -> str:
-    """Comment with the digest of a module of the scheme's own package and of what it imports from there."""
+    """Comment with the digest of a module of the user's own, and of the others that it imports; "" for libraries.
+
+    Modules of the user's own are those of the scheme's package, and those that no installation put where libraries are.
+    """
     package = kind.__module__.partition(".")[0]
     pending, files = [module], dict[str, str]()
     while pending:
         name = pending.pop()
         loaded = sys.modules.get(name)
-        if loaded is None or name in files or name.partition(".")[0] != package:
+        if loaded is None or name in files:
+            continue
+        if name.partition(".")[0] != package and not _is_of_the_user(loaded):
             continue
         files[name] = "".join(linecache.getlines(getattr(loaded, "__file__", None) or ""))
         for each in vars(loaded).values():
@@ -411,6 +419,16 @@ def _version(module: str, kind: type[Scheme]) -> str:
                 pending.append(each.__name__ if isinstance(each, ModuleType) else each.__module__)
     text = "".join(f"{name}\n{files[name]}" for name in sorted(files))
     return f"  # {hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}" if files else ""
+
+
+def _is_of_the_user(module: ModuleType) -> bool:
+    """True for a module with a Python file outside posenc, Python's own library and the folders of installed ones."""
+    file = getattr(module, "__file__", None) or ""
+    if module.__name__.partition(".")[0] == "posenc" or not file.endswith(".py"):
+        return False
+    path = Path(file).resolve()
+    libraries = {Path(place).resolve() for name, place in sysconfig.get_paths().items() if "lib" in name}
+    return INSTALLED.isdisjoint(path.parts) and not any(path.is_relative_to(each) for each in libraries)
 
 
 def _definition(value: Any, kind: type[Scheme]) -> str:
