@@ -35,8 +35,8 @@ DECLARATIONS = frozenset({*(field.name for field in dataclasses.fields(Preset)),
 """Fields of a preset that are not settings."""
 DECIDED_BY_DATA = frozenset({"channels", "classes"})
 """Sizes of a model that its data decides."""
-OWN_STEPS, EPOCHS = "own_steps", "epochs"
-"""Names of the fields with the steps on a user's own data, and with the epochs of a training."""
+OWN_STEPS, EPOCHS, SECONDS = "own_steps", "epochs", "seconds"
+"""Names of the fields with the steps on a user's own data, the epochs of a training and its time limit."""
 SWEEP = "lr_sweep"
 """Name of the learning rates of a sweep in the label of a preset."""
 LONGEST_SUFFIX = 80
@@ -145,7 +145,7 @@ def explicit_fields(presets: Mapping[str, Preset], request: Request, *path: str)
 
 
 def with_twice_the_budget(presets: Mapping[str, P], request: Request) -> Request:
-    """Return a request for runs on a user's own data with twice the steps.
+    """Return a request for runs on a user's own data with twice the steps, and twice the time if that is limited.
 
     The steps are the number of epochs where the request changes it, and otherwise the steps for own data or those of
     the training.
@@ -164,7 +164,8 @@ def with_twice_the_budget(presets: Mapping[str, P], request: Request) -> Request
     others = [path for path in (("steps",), ("training", EPOCHS)) if path in values][:1]
     counted = {path[:-2] for path in epochs}
     paths = epochs + ([path for path in own if path[:-1] not in counted] if own else others if not epochs else [])
-    doubled = {path: 2 * values[path] for path in paths}
+    limits = [path for path in explicit if path[-1] == SECONDS and values[path]]
+    doubled = {path: 2 * values[path] for path in (*paths, *limits)}
     return dataclasses.replace(request, changes={".".join(path): value for path, value in (explicit | doubled).items()})
 
 

@@ -99,9 +99,13 @@ def training_in_steps(
 
 
 def with_half_budget(settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the settings of a run with half its steps and its whole schedule; None for a run without a training."""
+    """Return the settings of a run with half its steps and its whole schedule; None for a run without a training.
+
+    A time limit is halved, too.
+    """
     training = settings.get("training")
     if training is None:
         return None
     halved = {name: max(1, training[name] // 2) for name in SCHEDULE if training.get(name)}
+    halved |= {"seconds": training["seconds"] / 2} if training.get("seconds") else {}
     return {**settings, "training": {**training, **halved}}
