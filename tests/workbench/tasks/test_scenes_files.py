@@ -285,6 +285,36 @@ def test_a_wrong_setting_of_a_file_is_told(tmp_path, told, message):
         scenes.read_scene(tmp_path)
 
 
+def test_a_known_view_is_not_held_out(tmp_path):
+    contents = blender(tmp_path)
+    scene = scenes.read_scene(tmp_path)  # equal images under other names
+    record = scenes.scene_record(scene, "digest", tmp_path, side=None, held=None)
+    assert record.left_out == (
+        "Of 4 test views 4 are equal to one of the training views: the score counts what a network remembers.",
+    )
+    contents["test"]["frames"][1]["file_path"] = "./train/r_2"
+    write(tmp_path, contents["test"], "test")
+    with pytest.raises(
+        ValueError, match=r"transforms_test\.json, frame 1 .* is also that of a training frame \(transf"
+    ):
+        scenes.read_scene(tmp_path)
+    twice = single(tmp_path / "once", count=9)
+    twice["frames"].append(twice["frames"][0])
+    write(tmp_path / "once", twice)
+    with pytest.raises(ValueError, match=r"a known view would be scored\. Leave it out of one"):
+        scenes.read_scene(tmp_path / "once")
+
+
+def test_pixels_are_those_that_the_poses_belong_to(tmp_path):
+    single(tmp_path)
+    pixels = np.random.default_rng(1).integers(0, 256, (4, 6, 3), dtype=np.uint8)
+    tags = PIL.Exif()
+    tags[274] = 3  # the camera was upside down
+    PIL.fromarray(pixels).save(tmp_path / "images" / "0001.png", exif=tags)
+    scene = scenes.read_scene(tmp_path)
+    assert np.array_equal(scene.train.images[0].numpy(), pixels)
+
+
 def test_pictures_of_two_sizes_are_told(tmp_path):
     content = single(tmp_path)
     paint(tmp_path / "images" / "0003.png", width=7)

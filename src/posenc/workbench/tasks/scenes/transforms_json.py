@@ -31,6 +31,7 @@ from posenc.workbench.dataset_record import DatasetRecord, Part
 from posenc.workbench.files.user_files import kind_of, read_bytes, read_text, refuse_special, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
+from posenc.workbench.tasks.equal_items import TEST, TRAINING, equal_items_note, file_keys
 from posenc.workbench.tasks.scenes.lens_file import (
     FARTHEST,
     LENS_NAMES,
@@ -92,6 +93,7 @@ def read_scene(folder: str | Path, *, side: int | None = None, held: int | None 
     files = _split_files(folder)
     parts = {split: _frames(path, content) for split, (path, content) in files.items()}
     train, rest = _split_frames(parts, files)
+    _refuse_known_views(train, rest)
     listed = sum(len(content["frames"]) for _, content in files.values())
     absent = listed - sum(map(len, parts.values()))
     if absent and (len(train) < LEAST_TRAINING or not rest):
@@ -115,6 +117,8 @@ def read_scene(folder: str | Path, *, side: int | None = None, held: int | None 
     entries = [entry for _, content in files.values() for entry in content["frames"]]
     masked = sum(isinstance(entry, dict) and bool(entry.get("mask_path")) for entry in entries)
     about |= {"masks": masked} if masked else {}
+    keys = {TRAINING: file_keys([frame.path for frame in train]), TEST: file_keys([frame.path for frame in rest])}
+    about |= {"equal views": note} if (note := equal_items_note(keys, "views", drawn=False)) else {}
     trained, held_out = list(range(len(train))), list(range(len(train), len(views)))
     return Scene(views.take(trained), views.take(held_out), low, size, (*map(float, up),), background, about)  # type: ignore[arg-type]
 
@@ -161,7 +165,7 @@ def scene_record(scene: Scene, digest: str, folder: Path, *, side: int | None, h
         ),
         options={"size": f"{height} x {width} pixels", "background": scene.background}
         | {name: value for name, value in limits.items() if value is not None},
-        left_out=(*_frames_without_image(scene), *_masks(scene)),
+        left_out=(*_frames_without_image(scene), *_masks(scene), *filter(None, [scene.about.get("equal views", "")])),
         own=True,
     )
 
@@ -342,6 +346,17 @@ def _split_frames(
     return chosen
 
 
+def _refuse_known_views(train: Sequence[Frame], rest: Sequence[Frame]) -> None:
+    """Raise ValueError for a held-out frame whose image is that of a training frame."""
+    known = {frame.path: frame.label for frame in train}
+    for frame in rest:
+        if frame.path in known:
+            raise ValueError(
+                f"{frame.label}: its image is also that of a training frame ({known[frame.path]}), so that a known "
+                "view would be scored. Leave it out of one of the two."
+            )
+
+
 def _load_views(frames: Sequence[Frame], side: int | None) -> Views:
     """Images of all frames, of one size, with alpha where any image has it."""
     first = _read_rgb(frames[0])
@@ -376,9 +391,9 @@ def _load_views(frames: Sequence[Frame], side: int | None) -> Views:
 
 
 def _read_rgb(frame: Frame) -> np.ndarray:
-    """Pixels ``(H, W, 3 or 4)`` of a frame's image, 8 bits."""
+    """Pixels ``(H, W, 3 or 4)`` of a frame's image, 8 bits, as stored: COLMAP's poses ignore the camera's tag."""
     try:
-        pixels = single_image.read_image(frame.path)
+        pixels = single_image.read_image(frame.path, upright=False)
     except ValueError as error:
         raise ValueError(f"{frame.label}: {error}") from None
     if pixels.dtype == np.uint16:

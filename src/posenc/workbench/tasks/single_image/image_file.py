@@ -50,8 +50,12 @@ DEEP_PNG_BYTES = 6
 """Bytes per channel of a pixel at the peak of reading a PNG of 16 bits. Measured: 5.4 for RGB and 5.0 for RGBA."""
 
 
-def read_image(path: Path) -> np.ndarray:
-    """Read an image file. The camera's rotation is applied, and an alpha channel that is opaque everywhere is dropped.
+def read_image(path: Path, *, upright: bool = True) -> np.ndarray:
+    """Read an image file. An alpha channel that is opaque everywhere is dropped.
+
+    Args:
+        path: The file.
+        upright: True to turn and mirror the pixels as the camera's tag says, False for the pixels as stored.
 
     Returns:
         ``(H, W, C)`` uint8 or uint16, with C = 1 (gray), 2 (gray and alpha), 3 or 4.
@@ -62,14 +66,14 @@ def read_image(path: Path) -> np.ndarray:
     with open_file(path, "an image (PNG, JPEG, WebP or TIFF)") as file:
         head = file.read(26)
     if head[:2] in (b"II", b"MM") and head[2:4] in (b"*\0", b"\0*", b"+\0", b"\0+"):
-        pixels = _read_tiff(path)
+        pixels = _read_tiff(path, upright)
     elif head.startswith(PNG) and len(head) >= 26:
         if head[12:16] == b"IHDR":
             width, height = struct.unpack(">II", head[16:24])
             _require_size(path, width, height, 4)  # the least of all kinds of pixels
-        pixels = _read_png16(path) if head[24] == BITS_16 else _read_pillow(path)
+        pixels = _read_png16(path, upright) if head[24] == BITS_16 else _read_pillow(path, upright)
     else:
-        pixels = _read_pillow(path)
+        pixels = _read_pillow(path, upright)
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     if pixels.ndim != 3 or pixels.shape[2] > MOST_CHANNELS or 0 in pixels.shape:
         raise ValueError(f"{path} holds an array of shape {pixels.shape}; an image is (H, W) with up to 4 colors.")
@@ -227,7 +231,7 @@ def _decoder_errors(path: Path) -> Iterator[None]:
         PILLOW_LIMIT_LOCK.release()
 
 
-def _read_pillow(path: Path) -> np.ndarray:
+def _read_pillow(path: Path, upright: bool) -> np.ndarray:
     Image, ImageOps = _pil()
     with _decoder_errors(path), Image.open(path) as opened:
         size = path.stat().st_size
@@ -239,14 +243,14 @@ def _read_pillow(path: Path) -> np.ndarray:
         _require_size(path, opened.width, opened.height, _pillow_peak(opened))
         if opened.mode == "CMYK":
             raise RefusalError(f"{path} is CMYK, {CMYK_ADVICE}")
-        turned = ImageOps.exif_transpose(opened)
+        turned = ImageOps.exif_transpose(opened) if upright else opened
         if turned.mode not in CONVERTED_MODES:
             raise RefusalError(f"{path} has pixels of the kind {turned.mode}. {SAVE_ADVICE}")
         mode = CONVERTED_MODES[turned.mode]
         return np.asarray(turned if turned.mode == mode else turned.convert(mode))
 
 
-def _read_png16(path: Path) -> np.ndarray:
+def _read_png16(path: Path, upright: bool) -> np.ndarray:
     Image, _ = _pil()
     try:
         import imagecodecs
@@ -255,11 +259,11 @@ def _read_png16(path: Path) -> np.ndarray:
     with _decoder_errors(path):
         with Image.open(path) as opened:
             _require_size(path, opened.width, opened.height, DEEP_PNG_BYTES * len(opened.getbands()))
-            orientation = opened.getexif().get(ORIENTATION, 1)
+            orientation = opened.getexif().get(ORIENTATION, 1) if upright else 1
         return _apply_orientation(imagecodecs.png_decode(path.read_bytes()), orientation)
 
 
-def _read_tiff(path: Path) -> np.ndarray:
+def _read_tiff(path: Path, upright: bool) -> np.ndarray:
     try:
         import tifffile
     except ImportError as error:
@@ -281,8 +285,8 @@ def _read_tiff(path: Path) -> np.ndarray:
         if page.samplesperpixel > MOST_CHANNELS:
             raise RefusalError(f"{path} has {page.samplesperpixel:,} channels; an image has up to 4. {SAVE_ADVICE}")
         _require_whole(path, page)
-        pixels = None if video else _tiff_pixels(page, name, bits)
-    return _read_pillow(path) if pixels is None else pixels
+        pixels = None if video else _tiff_pixels(page, name, bits, upright)
+    return _read_pillow(path, upright) if pixels is None else pixels
 
 
 def _require_whole(path: Path, page: Any) -> None:
@@ -297,11 +301,11 @@ def _require_whole(path: Path, page: Any) -> None:
         raise RefusalError(f"{path} has {held:,} of the {needed:,} parts of its pixels. Copy or save it again.")
 
 
-def _tiff_pixels(page: Any, name: str, bits: int) -> np.ndarray:
-    """Pixels of a TIFF page, with the orientation and the meaning of black and white applied; 8 or 16 bits."""
+def _tiff_pixels(page: Any, name: str, bits: int, upright: bool) -> np.ndarray:
+    """Pixels of a TIFF page, with the meaning of black and white applied; 8 or 16 bits."""
     planar = page.planarconfig == 2 and page.samplesperpixel > 1  # one plane after another
     pixels = np.moveaxis(page.asarray(), 0, -1) if planar else page.asarray()
-    pixels = _apply_orientation(pixels, page.tags.valueof(ORIENTATION, 1))
+    pixels = _apply_orientation(pixels, page.tags.valueof(ORIENTATION, 1)) if upright else pixels
     if name == "PALETTE":
         return (page.colormap.T >> 8).astype(np.uint8)[pixels]
     if bits < 8:
