@@ -305,6 +305,15 @@ def test_a_known_view_is_not_held_out(tmp_path):
         scenes.read_scene(tmp_path / "once")
 
 
+def test_a_field_of_view_of_a_frame_goes_before_the_focal_length_of_its_file(tmp_path):
+    content = single(tmp_path)
+    content["frames"][2]["camera_angle_x"] = 1.2
+    write(tmp_path, content)
+    lenses = scenes.read_scene(tmp_path).train.lenses
+    assert lenses[0, :2].tolist() == [7, 8]
+    assert lenses[1, :2].tolist() == pytest.approx([3 / math.tan(0.6)] * 2)
+
+
 def test_pixels_are_those_that_the_poses_belong_to(tmp_path):
     single(tmp_path)
     pixels = np.random.default_rng(1).integers(0, 256, (4, 6, 3), dtype=np.uint8)

@@ -15,7 +15,9 @@ SHORTEST_FOCAL = 1e-4
 """Smallest focal length in widths of the image; the largest is its inverse."""
 FURTHER_DISTORTION = ("k3", "k4", "k5", "k6")
 """Parameters of a lens that are not read; they must be 0."""
-LENS_NAMES = (*LENS_PARAMETERS, *FURTHER_DISTORTION, "camera_angle_x", "camera_angle_y", "w", "h")
+FOCAL_LENGTHS, ANGLES = ("fl_x", "fl_y"), ("camera_angle_x", "camera_angle_y")
+"""Names of focal lengths in pixels, and of fields of view, in their place where there are none."""
+LENS_NAMES = (*LENS_PARAMETERS, *FURTHER_DISTORTION, *ANGLES, "w", "h")
 """Names by which a file or a frame describes a lens."""
 
 

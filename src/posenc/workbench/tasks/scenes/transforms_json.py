@@ -34,6 +34,8 @@ from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.equal_items import TEST, TRAINING, equal_items_note, file_keys
 from posenc.workbench.tasks.scenes.lens_file import (
     FARTHEST,
+    ANGLES,
+    FOCAL_LENGTHS,
     LENS_NAMES,
     as_float,
     is_number,
@@ -232,7 +234,9 @@ def _frames(path: Path, content: Mapping[str, Any]) -> list[Frame]:
         if not isinstance(entry, dict) or not isinstance(entry.get("file_path"), str):
             raise ValueError(f"{label}: an entry of `frames` needs a text `file_path`; this one has none.")
         label += f" ({short(entry['file_path'], 80)})"
-        lens = {name: entry.get(name, content.get(name)) for name in LENS_NAMES}
+        angle = any(name in entry for name in ANGLES) and not any(name in entry for name in FOCAL_LENGTHS)
+        of_file = {name: value for name, value in content.items() if not (angle and name in FOCAL_LENGTHS)}
+        lens = {name: entry.get(name, of_file.get(name)) for name in LENS_NAMES}
         place = _image_path(path.parent, entry["file_path"], label)
         if place is None:  # left out, as by instant-ngp and nerfstudio
             continue
