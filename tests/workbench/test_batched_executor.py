@@ -54,6 +54,8 @@ def squares(jobs: Sequence[Job]) -> list[RunResult | Exception]:
         raise torch.OutOfMemoryError("CUDA out of memory.")
     if what == "full":
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if what == "seed 2" and 2 in CALLS[-1]:
+        raise ValueError("seed 2 has a negative sigma")
     if what == "broken":
         raise ValueError("These toys cannot be one.")
     for job in jobs:
@@ -169,6 +171,14 @@ def test_an_error_of_a_batch_is_reported_for_each_run(tmp_path: Path) -> None:
     report, _ = done([*(toy(seed, what="broken") for seed in range(2)), toy(5), toy(6)], tmp_path)
     assert [sentence.split(" (where")[0] for _, sentence in report.failed] == ["These toys cannot be one."] * 2
     assert [spec.seed for spec in report.done] == [5, 6]
+
+
+def test_an_error_of_one_run_is_not_that_of_the_others_of_its_batch(tmp_path: Path) -> None:
+    report, _ = done([toy(seed, what="seed 2") for seed in range(4)], tmp_path)
+    assert [(spec.seed, sentence.split(" (where")[0]) for spec, sentence in report.failed] == [
+        (2, "seed 2 has a negative sigma")
+    ]
+    assert [spec.seed for spec in report.done] == [0, 1, 3]
 
 
 def test_a_full_disk_ends_the_run_with_one_sentence(tmp_path: Path) -> None:

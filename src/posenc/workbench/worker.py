@@ -148,6 +148,10 @@ def _execute_batched(specs: Sequence[RunSpec], store: Store, emit: Emit) -> None
     except Exception as error:
         if isinstance(error, torch.OutOfMemoryError) and len(specs) > 1:
             raise
+        if len(specs) > 1 and not isinstance(error, OSError):  # perhaps of one run: each alone says whose it is
+            for spec in specs:
+                _execute_batched([spec], store, emit)
+            return
         results = [error] * len(specs)
     # the seconds of a run are its share, so that they add up to the time of the batch
     timing: dict[str, float] = {"seconds": (time.perf_counter() - began) / len(specs), "together": len(specs)}

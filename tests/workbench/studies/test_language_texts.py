@@ -87,6 +87,13 @@ def test_equal_documents_are_counted(tmp_path: Path) -> None:
     record = store.record_of(STUDY.plan(request, store)[0])
     assert record is not None
     assert "Of 61 documents 2 are equal to another" in " ".join(record.left_out)
+    folder = tmp_path / "few"
+    folder.mkdir()
+    for name, shift in (("a", 0), ("b", 1), ("b (copy)", 1), ("c", 2)):
+        (folder / f"{name}.txt").write_text(" ".join(lines[20 * shift : 20 * shift + 20]))
+    record = store.record_of(STUDY.plan(dataclasses.replace(request, source=folder), store)[0])
+    assert record is not None
+    assert "Of 4 documents 2 are equal to another" in " ".join(record.left_out)
     (tmp_path / "two.jsonl").write_text("\n".join(json.dumps({"text": line}) for line in lines[7:9] * 30))
     given = dataclasses.replace(request, reading={"val": str(tmp_path / "two.jsonl")})
     record = store.record_of(STUDY.plan(given, store)[0])

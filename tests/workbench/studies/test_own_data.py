@@ -372,10 +372,16 @@ def test_a_training_in_steps_has_no_item_twice_in_a_batch() -> None:
 
 
 @pytest.mark.parametrize(
-    ("study", "file", "name"), [("series", "readings.csv", "readings"), ("graphs", "molecules", "train")]
+    ("study", "file", "name"),
+    [
+        ("series", "readings.csv", "readings"),
+        ("graphs", "molecules", "train"),
+        ("gridpe", "photos", "train_images"),
+        ("sc-pe", "photos", "train_images"),
+    ],
 )
 def test_settings_of_generated_data_are_refused_on_own_data(study: str, file: str, name: str, tmp_path: Path) -> None:
     WRITERS[file](tmp_path / file)
     request = studies.Request(preset="quick", source=tmp_path / file, seeds=(0,), changes={name: 20})
-    with pytest.raises(ValueError, match=rf"--set {name} is a setting of generated data, and yours are read whole"):
+    with pytest.raises(ValueError, match=rf"--set {name} is a setting of generated or built-in data, and yours are"):
         find_study(study).plan(request, Store(tmp_path / "runs"))

@@ -120,6 +120,10 @@ def test_columns_are_standardized_by_the_training_rows_and_missing_ones_are_mark
     assert made[train, 1].mean() == pytest.approx(0, abs=1e-5)
     assert made[train, 1].std() == pytest.approx(1, abs=1e-2)
     assert np.isnan(task.plain_columns(table)[5, 0])
+    small = dataclasses.replace(table, numeric=1e-13 * numeric)  # in a unit in which all are tiny
+    np.testing.assert_allclose(task.standardized_columns(small, train), made, atol=1e-5)
+    constant = dataclasses.replace(table, numeric=np.full_like(numeric, 0.1))
+    assert not task.standardized_columns(constant, train).any()
 
 
 def test_cycles_of_the_calendar_count_where_times_show_them() -> None:

@@ -18,7 +18,7 @@ from posenc.workbench.studies.shared.changes import changed_preset, explicit_fie
 from posenc.workbench.studies.shared.classification import classification_settings, own_training, with_cosine_decay
 from posenc.workbench.studies.shared.image_data import dataset_key, record_images
 from posenc.workbench.studies.shared.image_parts import image_parts
-from posenc.workbench.studies.shared.own_data import own_plan
+from posenc.workbench.studies.shared.own_data import own_plan, refuse_generated
 
 PHOTOGRAPHS_NAME, PHOTOGRAPHS_FOLDER = "caltech-100", "caltech100"
 ONLY_PHOTOGRAPHS = f"--conditions {PHOTOGRAPHS} '{PVT_PHOTOGRAPHS}'"
@@ -44,6 +44,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     own = own_plan(preset, request) is not None
     given = source == request.source
     reading = msgspec.convert(request.reading, ReadingOptions) if given else NO_OPTIONS
+    if own:
+        refuse_generated(request, ("train_images",))
     count = None if own else preset.train_images
     try:
         images = record_images(store.root, source, request.data, size=side, images=count, reading=reading)

@@ -24,7 +24,7 @@ from posenc.workbench.studies.shared.classification import (
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.image_data import ImageRecord, dataset_key, record_images, store_samples
 from posenc.workbench.studies.shared.image_parts import image_parts
-from posenc.workbench.studies.shared.own_data import own_plan
+from posenc.workbench.studies.shared.own_data import own_plan, refuse_generated
 from posenc.workbench.tasks.images import LOCATIONS, Augmentation
 from posenc.workbench.training.loop import TrainingConfig
 
@@ -55,6 +55,8 @@ def run_settings(request: Request, store: Store, label: str, variant_label: str)
     size = FOLDER_SIDE if request.source is not None and label != CIFAR else None
     own = own_plan(preset, request) is not None and label != CIFAR
     reading = msgspec.convert(request.reading, ReadingOptions) if source == request.source else NO_OPTIONS
+    if own:
+        refuse_generated(request, ("train_images",))
     count = None if own else preset.train_images
     images = record_images(store.root, source, request.data, size=size, images=count, reading=reading)
     parts = image_parts(store.root, images) if own else {}

@@ -44,18 +44,20 @@ def own_plan(preset: Preset, request: Request) -> OwnDataPlan | None:
 
 
 def refuse_generated(request: Request, names: Collection[str]) -> None:
-    """Check that a request on a user's data changes no setting of generated data, which would have no effect.
+    """Check that a request on a user's data changes no setting of other data, which would have no effect.
 
     Args:
         request: The request.
-        names: Settings of the generated data.
+        names: Settings of the generated or built-in data.
 
     Raises:
         ValueError: It changes one.
     """
     for name in request.changes or {}:
         if name in names:
-            raise ValueError(f"--set {name} is a setting of generated data, and yours are read whole. Leave it out.")
+            raise ValueError(
+                f"--set {name} is a setting of generated or built-in data, and yours are read whole. Leave it out."
+            )
 
 
 def parts_settings(

@@ -15,6 +15,8 @@ from posenc.workbench.data.places import PlaceTable
 CYCLES = ("day", "week", "year")
 LEAST_CYCLES, LEAST_PHASES, PHASES = 2, 4, 48
 """A cycle counts if the times span two of it and lie in at least 4 of its 48 parts."""
+CONSTANT = 1e-12
+"""Largest standard deviation of a constant column, as a share of its mean."""
 FARTHEST = 8.0
 """Largest standardized number, in standard deviations."""
 
@@ -94,6 +96,7 @@ def standardized_columns(table: PlaceTable, train: NDArray[np.int64]) -> NDArray
     counts = np.maximum(held[train].sum(0), 1)
     mean = known[train].sum(0) / counts
     spread = np.sqrt((np.where(held, known - mean, 0.0)[train] ** 2).sum(0) / counts)
-    scaled = np.where(held, known - mean, 0.0) / np.where(spread > 1e-12, spread, np.inf)
+    varies = spread > CONSTANT * np.abs(mean)  # rounding errors are not variation
+    scaled = np.where(held, known - mean, 0.0) / np.where(varies, spread, np.inf)
     lacking = ~held[:, ~held.all(0)]
     return np.concatenate([scaled.clip(-FARTHEST, FARTHEST), lacking], 1).astype(np.float32)

@@ -33,8 +33,8 @@ from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks import single_image
 from posenc.workbench.tasks.equal_items import TEST, TRAINING, equal_items_note, file_keys
 from posenc.workbench.tasks.scenes.lens_file import (
-    FARTHEST,
     ANGLES,
+    FARTHEST,
     FOCAL_LENGTHS,
     LENS_NAMES,
     as_float,

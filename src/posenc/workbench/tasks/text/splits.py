@@ -262,7 +262,7 @@ def _equal_documents(text: Text, documents: Documents, by_seed: bool) -> tuple[s
     if others:
         parts = {TRAINING: own, "validation": [key for each in others[:-1] for key in each], TEST: others[-1]}
     else:
-        parts = {TRAINING: own if by_seed and has_documents_to_hold_out(text) else []}
+        parts = {TRAINING: own if by_seed else []}
     note = equal_items_note(parts, "documents", drawn=not others)
     return (note,) if note else ()
 
