@@ -212,16 +212,31 @@ def test_unequal_results_are_both_kept_and_shown(tmp_path: Path) -> None:
     assert plain(copied.results()) == plain(ours.results())
 
 
-@pytest.mark.parametrize("part", ["curves", "arrays"])
+@pytest.mark.parametrize("part", ["curves", "arrays", "shape", "weights"])
 def test_a_difference_in_any_part_makes_a_copy(tmp_path: Path, part: str) -> None:
     ours, theirs = stored(tmp_path / "a", spec()), Store(tmp_path / "b")
     other = result()
     if part == "curves":
         other.curves[-1]["value"] = 0.0
-    else:
+    elif part == "arrays":
         other.arrays["right"] = ~other.arrays["right"]
+    elif part == "shape":
+        other.arrays["right"] = other.arrays["right"][None]
+    else:
+        other.weights["w"] += 1
     theirs.finish(spec(), other, TIMING, ORIGIN)
     assert len(merge(ours, theirs.root).different) == 1
+
+
+def test_a_result_with_more_than_the_stored_one_completes_it(tmp_path: Path) -> None:
+    ours, theirs = stored(tmp_path / "a", spec()), Store(tmp_path / "b")
+    more = result()
+    more.metrics["further"] = 0.5
+    theirs.finish(spec(), more, TIMING, ORIGIN)
+    assert merge(ours, theirs.root) == packs.MergeCounts(same=1)
+    assert ours.read(spec().identity).metrics["further"] == 0.5
+    assert merge(ours, stored(tmp_path / "c", spec()).root) == packs.MergeCounts(same=1)
+    assert ours.read(spec().identity).metrics["further"] == 0.5
 
 
 # sizes --------------------------------------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ def _merge(store: Store, runs: Iterable[tuple[Any, Sequence[Mapping[str, Any]]]]
     for run, labels in runs:
         copies = store.copies(run.spec.identity)
         equal = next((copy for copy in copies if _equal(run, copy)), None)
-        if equal is None or set(run.left_out) < set(equal.left_out):  # the other has all of this one, and more
+        if equal is None or _has_more(run, equal):
             points = [{n: v for n, v in row.items() if n not in (*LABELS, "unit")} for row in run.curves]
             weights = run.weights if run.has_weights else {}
             result = RunResult(metrics=run.metrics, curves=points, arrays=run.arrays, weights=weights)
@@ -398,8 +398,24 @@ def _merge_store(store: Store, other: Store) -> MergeCounts:
     return MergeCounts(copied + merged.new, merged.same, merged.different)
 
 
+def _has_more(run: Any, stored: Stored) -> bool:
+    """True if a result has all that an equal one has, and more."""
+    return _contents(run) > _contents(stored) or set(run.left_out) < set(stored.left_out)
+
+
+def _contents(run: Any) -> set[tuple[str, str]]:
+    """Kinds and names of what a result has."""
+    named = {("metric", name) for name in run.metrics} | {("array", name) for name in run.arrays}
+    return named | ({("weights", "")} if run.has_weights else set())
+
+
+def _left_out(run: Any) -> set[tuple[str, str]]:
+    """Kinds and names of what a pack left out of a result."""
+    return {("weights", "") if name == WEIGHTS else ("array", name) for name in run.left_out}
+
+
 def _equal(run: Any, stored: Stored) -> bool:
-    """Return True if two results have equal curves, and equal metrics and arrays where both have them."""
+    """Return True if two results are equal where both have something, and one has all that the other has."""
 
     def points(rows: Iterable[Row]) -> list[bytes]:
         plain = ({n: _json(v) for n, v in row.items() if n not in (*LABELS, "unit")} for row in rows)
@@ -408,11 +424,24 @@ def _equal(run: Any, stored: Stored) -> bool:
     if isinstance(run, Stored) and run.digests and run.digests == stored.digests:
         return True
     metrics = [{name: _json(value) for name, value in each.metrics.items()} for each in (run, stored)]
+    own, other = _contents(run) - _left_out(stored), _contents(stored) - _left_out(run)
+    if not (own <= other or own >= other):  # a later version may store more of the same run
+        return False
     both = run.arrays.keys() & stored.arrays.keys()
-    alike = all(run.arrays[name].tobytes() == stored.arrays[name].tobytes() for name in both)
-    shared = metrics[0].keys() & metrics[1].keys()  # a later version may store more metrics of the same run
-    same = len(shared) == min(map(len, metrics)) and all(metrics[0][name] == metrics[1][name] for name in shared)
-    return same and points(run.curves) == points(stored.curves) and alike
+    alike = all(_same_array(run.arrays[name], stored.arrays[name]) for name in both)
+    shared = metrics[0].keys() & metrics[1].keys()
+    same = alike and all(metrics[0][name] == metrics[1][name] for name in shared)
+    if not same or points(run.curves) != points(stored.curves):
+        return False
+    return not (run.has_weights and stored.has_weights) or _same_weights(run.weights, stored.weights)
+
+
+def _same_array(a: np.ndarray, b: np.ndarray) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _same_weights(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    return a.keys() == b.keys() and all(a[name].equal(b[name]) for name in a)
 
 
 def _copy_data(source: Path, target: Path) -> None:
