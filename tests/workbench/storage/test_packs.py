@@ -13,6 +13,7 @@ from packed_runs import ORIGIN, TIMING, result, spec, stored
 from posenc import cli
 from posenc.workbench.storage import packs
 from posenc.workbench.storage.packs import merge, pack, read
+from posenc.workbench.storage.result_checks import by_code
 from posenc.workbench.storage.store import Store, StoreError
 
 pytestmark = pytest.mark.bare
@@ -202,6 +203,8 @@ def test_unequal_results_are_both_kept_and_shown(tmp_path: Path) -> None:
     assert ours.specs() == [spec(0)]
     assert [copy.name for copy in ours.copies(spec(0).identity)] == sorted(losses)
     assert ours.read(spec(0).identity).metrics["loss"] == 1 / 3  # a page shows the first
+    (remark,) = (each for each in by_code(ours, [spec(0)]).remarks if "several" in each)
+    assert remark.startswith("The store holds several results of line, seed 0, which differ. The first is shown")
     assert {row["value"] for row in ours.rows_of([spec(0)]) if row["metric"] == "loss"} == {1 / 3}
     assert merge(ours, theirs.root) == packs.MergeCounts(same=1)
     third = Store(tmp_path / "c")

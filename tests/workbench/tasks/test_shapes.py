@@ -111,7 +111,7 @@ def test_a_ball_has_the_distance_of_a_sphere():
 
 
 def solid_angles(mesh, points):
-    every = (distance._solid_angle(np.tile(p, (len(mesh.faces), 1)), mesh.corners).sum() for p in points)
+    every = (distance.solid_angle(np.tile(p, (len(mesh.faces), 1)), mesh.corners).sum() for p in points)
     return np.array(list(every)) / (4 * np.pi)
 
 

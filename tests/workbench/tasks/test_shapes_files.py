@@ -95,6 +95,23 @@ def test_a_shape_that_is_inside_out_is_turned_and_says_so(tmp_path):
     assert shape.notes == ("The faces were inside out and were turned.",)
 
 
+def test_a_part_that_is_inside_out_is_turned_and_a_cavity_is_not(tmp_path):
+    beside, inside = CUBE.vertices + 5, 0.5 * CUBE.vertices + 0.25
+    for other, turned in ((beside, ("1 part inside out was turned, because nothing encloses it.",)), (inside, ())):
+        vertices = np.concatenate([CUBE.vertices, other])
+        faces = np.concatenate([CUBE.faces, CUBE.faces[:, ::-1] + len(CUBE.vertices)])
+        path = tmp_path / f"{len(turned)}.obj"
+        path.write_text(
+            "".join(f"v {x} {y} {z}\n" for x, y, z in vertices)
+            + "".join(f"f {a + 1} {b + 1} {c + 1}\n" for a, b, c in faces)
+        )
+        shape = shapes.read_shape(path)
+        assert shape.notes == turned
+        expected = 2.0 if turned else 1 - 0.125
+        scale = shape.mesh.diagonal / np.linalg.norm(np.ptp(vertices, axis=0))
+        assert shape.mesh.volume == pytest.approx(expected * CUBE.volume * scale**3)
+
+
 def test_faces_without_area_are_left_out_and_counted(tmp_path):
     faces = [*CUBE.faces.tolist(), [0, 0, 1], [0, 3, 3]]
     shape = shapes.read_shape(obj(tmp_path / "a.obj", faces=faces))

@@ -215,11 +215,19 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
         The runs and the sentences.
     """
     cells: dict[tuple[str, str, str], list[tuple[RunSpec, Stored]]] = {}
+    twice: dict[tuple[str, str], list[int]] = {}
     for spec in specs:
-        if stored := next(iter(store.copies(spec.identity)), None):
-            cells.setdefault((spec.procedure, spec.condition, spec.variant), []).append((spec, stored))
+        copies = store.copies(spec.identity)
+        if copies:
+            cells.setdefault((spec.procedure, spec.condition, spec.variant), []).append((spec, copies[0]))
+        if len(copies) > 1:
+            twice.setdefault((spec.variant, spec.condition), []).append(spec.seed)
     left_out: list[tuple[RunSpec, Stored]] = []
-    remarks: list[str] = []
+    remarks = [
+        f"The store holds several results of {cell_phrase(*cell, seeds)}, which differ. The first is shown; posenc "
+        "results lists all."
+        for cell, seeds in twice.items()
+    ]
     for (_, condition, variant), runs in cells.items():
         codes = dict.fromkeys(stored.code for _, stored in runs if stored.code)
         kept = _kept_code(store, runs) if len(codes) > 1 else next(iter(codes), "")

@@ -221,10 +221,10 @@ class _Schedule:
         plateau, standing = self.config.plateau, self.state.plateau
         if plateau is None or standing is None:
             return
-        metrics = latest(self.state.curve)
-        if epoch > 0 or plateau.metric != "loss_train":  # loss_train does not exist before the first step
+        metrics, started = latest(self.state.curve), self.state.step > 0
+        if started or plateau.metric != "loss_train":  # loss_train does not exist before the first step
             after = plateau.after(standing, metrics)
-            self.state.plateau = after if epoch > 0 else standing
+            self.state.plateau = after if started else standing
 
     @property
     def over(self) -> bool:

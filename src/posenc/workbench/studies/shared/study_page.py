@@ -328,9 +328,6 @@ def _provenance(study: Study, data: PageData, names: Sequence[str], failures: Ma
             f"Measurements for the panels {', '.join(lacking)}: some runs came from packs, which hold no weights. "
             "Train them in another store to measure them."
         )
-    copies = {spec.variant for spec in data.done if len(data.store.copies(spec.identity)) > 1}
-    if copies:
-        not_run.append(f"The store holds two results of {', '.join(sorted(copies))}: posenc results lists both.")
     return provenance_panel(
         [
             {**each.provenance, **each.timing, **each.spec.labels, "unit": each.name, "key": each.code}

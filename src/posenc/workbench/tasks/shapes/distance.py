@@ -107,7 +107,7 @@ class MeshTree:
             terms = np.einsum("ni,ni->n", level.dipole[node[away]], towards[away]) / r[away] ** 3
             w += np.bincount(point[away], terms, len(p)) / (4 * np.pi)
             point, node = self._below(point[~away], node[~away], depth)
-        return w + np.bincount(point, _solid_angle(p[point], self.corners[node]), len(p)) / (4 * np.pi)
+        return w + np.bincount(point, solid_angle(p[point], self.corners[node]), len(p)) / (4 * np.pi)
 
     def _top(self, p: Points) -> tuple[Index, Index]:
         return np.repeat(np.arange(len(p)), len(self.levels[0])), np.tile(np.arange(len(self.levels[0])), len(p))
@@ -183,7 +183,8 @@ def _squared_triangle_distance(p: Points, corners: Points) -> Points:
     return np.where(inside, np.minimum(above, nearest), nearest)
 
 
-def _solid_angle(p: Points, corners: Points) -> Points:
+def solid_angle(p: Points, corners: Points) -> Points:
+    """Signed solid angles ``(N,)`` of triangles ``(N, 3, 3)`` at points ``(N, 3)``."""
     a, b, c = (corners - p[:, None]).swapaxes(0, 1)
     la, lb, lc = (np.linalg.norm(side, axis=1) for side in (a, b, c))
     below = la * lb * lc + _dot(a, b) * lc + _dot(b, c) * la + _dot(c, a) * lb

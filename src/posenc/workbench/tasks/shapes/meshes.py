@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import TooLargeError, UserFileError, open_file, require_file, require_reading
 from posenc.workbench.tasks.shapes.obj_faces import with_positive_numbers
@@ -273,7 +274,7 @@ def _divided(polygons: Polygons, path: Path) -> Read:
 
 
 def clean_mesh(mesh: Mesh) -> tuple[Mesh, tuple[str, ...]]:
-    """Merge equal vertices, drop faces without area, and turn a mesh that is inside out; with notes on the changes.
+    """Merge equal vertices, drop faces without area, and turn what is inside out; with notes on the changes.
 
     Raises:
         ValueError: No face is left.
@@ -291,6 +292,14 @@ def clean_mesh(mesh: Mesh) -> tuple[Mesh, tuple[str, ...]]:
     if cleaned.watertight and cleaned.volume < 0:
         cleaned = Mesh(cleaned.vertices, cleaned.faces[:, ::-1])
         notes.append("The faces were inside out and were turned.")
+    if cleaned.watertight:
+        from posenc.workbench.tasks.shapes.mesh_parts import turn_parts
+
+        cleaned, turned = turn_parts(cleaned)
+        are, it = ("was", "it") if turned == 1 else ("were", "them")
+        notes += (
+            [f"{count_of(turned, 'parts')} inside out {are} turned, because nothing encloses {it}."] if turned else []
+        )
     if not cleaned.watertight:
         notes.append(
             f"The mesh is not watertight: {cleaned.open_edges} of its edges do not join two faces that agree on the "
