@@ -80,6 +80,10 @@ def store_file(root: Path, source: Path, longest_side: int | None) -> StoredImag
     if record is None or not {"digest", "images"} <= set(record) or not (root / "data" / record["picture"]).exists():
         pixels = single_image.read_image(source)
         _refuse_few_pixels(source, pixels)
+        seen = single_image.without_hidden_colors(pixels)
+        if seen is not pixels:
+            print(f"{source.name} has colors where it is transparent. Nobody sees them, and runs fit 0 there.")
+        pixels = seen
         smaller = single_image.downscale(pixels, longest_side) if longest_side else pixels
         if smaller.shape != pixels.shape:
             (height, width), (low, narrow) = pixels.shape[:2], smaller.shape[:2]

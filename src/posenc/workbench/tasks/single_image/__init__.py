@@ -37,12 +37,13 @@ from posenc.workbench.tasks.single_image.image_file import (
     image_record,
     load_photos,
     read_image,
+    without_hidden_colors,
 )
 
 __all__ = [
     "FORMAT", "Protocol", "downscale", "eval_batches", "eval_pixels", "eval_shape", "image_count", "image_record",
     "load_photos", "pixel_positions", "pixel_tensors", "pixel_values", "psnr", "psnr_from_mse", "radial_spectrum",
-    "read_image", "stratified_batch", "stratified_sample", "train_shape",
+    "read_image", "stratified_batch", "stratified_sample", "train_shape", "without_hidden_colors",
 ]  # fmt: skip
 
 Protocol = Literal["all", "held-out"]

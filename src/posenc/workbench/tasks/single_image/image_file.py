@@ -23,7 +23,7 @@ from posenc.workbench.files.array_files import open_arrays
 from posenc.workbench.files.user_files import TooLargeError, open_file
 from posenc.workbench.memory import free_memory
 
-FORMAT = 1
+FORMAT = 2
 """Version of the reader. Raise it when the same file is read as other pixels."""
 PNG, BITS_16 = b"\x89PNG\r\n\x1a\n", 16
 EXTRA = "pip install 'posenc[fields]'"
@@ -80,6 +80,21 @@ def read_image(path: Path, *, upright: bool = True) -> np.ndarray:
     if pixels.shape[2] in (2, 4) and (pixels[..., -1] == np.iinfo(pixels.dtype).max).all():
         pixels = pixels[..., :-1]
     return np.ascontiguousarray(pixels)
+
+
+def without_hidden_colors(pixels: np.ndarray) -> np.ndarray:
+    """Set the colors of pixels to 0 whose alpha is 0: nobody sees them, and a score would count them.
+
+    Args:
+        pixels: Image ``(H, W, C)`` as `read_image` returns it.
+
+    Returns:
+        The image; the same array if it has no such color.
+    """
+    if pixels.shape[2] not in (2, 4):
+        return pixels
+    hidden = (pixels[..., -1:] == 0) & (pixels != 0)
+    return np.where(hidden, 0, pixels).astype(pixels.dtype) if hidden.any() else pixels
 
 
 def image_count(path: Path) -> int:
