@@ -170,8 +170,8 @@ def test_equal_recordings_of_two_subjects_are_counted(tmp_path, monkeypatch):
     for name, notes in (("own.npz", 0), ("copied.npz", 1)):
         request = studies.Request(preset="quick", source=tmp_path / name, seeds=(0,), schemes=("nope",))
         record = store.record_of(recordings.STUDY.plan(request, store)[0])
-        assert len(record.left_out) == notes
-    assert " recordings 2 are equal to another: where one of them is drawn" in record.left_out[0]
+        assert [" equal to another" in each for each in record.left_out] == [False, *[True] * notes]
+    assert " recordings 2 are equal to another: where one of them is drawn" in record.left_out[1]
 
 
 def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch):
@@ -188,8 +188,9 @@ def test_other_treatments_of_missing_values_are_other_data(tmp_path, monkeypatch
     assert len({spec.identity for spec, *_ in (left_out, filled, dropped)}) == 3
     assert len({label for _, label, *_ in (left_out, filled, dropped)}) == 3
     assert [flags for *_, flags in (left_out, filled, dropped)] == [[], ["--fill", "linear"], ["--drop"]]
-    assert filled[2] == ("Filled linearly in time: 5 of 28,800 values, which were missing.",)
-    assert dropped[2] == ("Left out (constant or not finite): station 4.",)
+    subjects = "Each recording counts as a subject. If one has several, state them in the array subjects."
+    assert filled[2] == (f"{subjects} Filled linearly in time: 5 of 28,800 values, which were missing.",)
+    assert dropped[2] == (f"Left out (constant or not finite): station 4. {subjects}",)
     assert left_out[0].settings["data"]["tokens"] == 24
     whole = own_file(tmp_path)
     plain = planned()

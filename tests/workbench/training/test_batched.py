@@ -251,6 +251,21 @@ def test_a_full_disk_ends_the_whole_batch(tmp_path, monkeypatch):
         train_batched(members, checkpoint_seconds=0)
 
 
+class Dropped(nn.Linear):
+    """A line with dropout as a function, which no module shows."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__(1, 1)
+        self.rate_of_dropout = rate
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.dropout(super().forward(x), self.rate_of_dropout, self.training)
+
+
+def dropped_fit(rate: float) -> Fit:
+    return Fit.of(Dropped(rate), (torch.ones(8, 1),), lambda model, x: model(x).square().mean(), dict)
+
+
 # refusals ----------------------------------------------------------------------------------------------------------
 
 
@@ -275,6 +290,10 @@ def test_a_full_disk_ends_the_whole_batch(tmp_path, monkeypatch):
                 Member(line_fit(power=power), plan(), 0) for power in (2, 1)
             ],  # of two losses the first trained both
             "member 1 has another model or loss than member 0",
+        ),
+        (
+            lambda: [Member(dropped_fit(rate), plan(), 0) for rate in (0.0, 0.8)],
+            r"member 1 has rate_of_dropout = 0\.8, and member 0 has 0\.0\. Members differ in values, not in options",
         ),
         (lambda: [Member(line_fit(), plan(), 0), Member(puzzle_fit("NoPE", {}, 0), plan(), 0)], "equal numbers of"),
     ],

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from posenc.measure.evaluation_mode import evaluation_mode
 from posenc.workbench.training.loop import Fit, TrainingConfig, make_optimizer
@@ -122,12 +122,21 @@ class Stepper:
         return [part[index] if shared else part[self.members, index] for part, shared in self.data]
 
     def refuse_different_models(self, index: Tensor) -> None:
-        """Raise ValueError if a model's loss in the stack differs from its own loss alone.
+        """Raise ValueError if a model's loss in the stack differs from its own loss alone, or its rate of dropout.
 
         The stack uses the loss function and plain attributes of the first model, such as a temperature, so members must
-        not differ in them.
-        Losses are computed in evaluation mode and in full precision.
+        not differ in them. Losses are computed in evaluation mode and in full precision. A factor of an output that is
+        zero at first does not show in them.
         """
+        first = _dropout_rates(self.stack.models[0])
+        for number, model in enumerate(self.stack.models):
+            own = _dropout_rates(model)
+            if differing := [name for name, value in own.items() if first.get(name, value) != value]:
+                name = differing[0]
+                raise ValueError(
+                    f"member {number} has {name} = {own[name]}, and member 0 has {first[name]}. Members differ in "
+                    "values, not in options. Train it by itself."
+                )
         batch = self._batch(index)
         with ExitStack() as modes:
             for model in self.stack.models:
@@ -235,3 +244,13 @@ class _Slot:
         self.index = torch.empty(index.shape, dtype=index.dtype, device=index.device)
         self.warm = 0
         self.graph: torch.cuda.CUDAGraph | None = None
+
+
+def _dropout_rates(model: nn.Module) -> dict[str, float]:
+    """Attributes of the modules of a model that are numbers named p or after dropout, by name."""
+    return {
+        f"{where}.{name}" if where else name: value
+        for where, module in model.named_modules()
+        for name, value in vars(module).items()
+        if isinstance(value, int | float) and (name == "p" or "drop" in name)
+    }

@@ -23,6 +23,7 @@ from posenc.workbench.studies.shared.own_data import EVALUATIONS, own_plan, part
 from posenc.workbench.tasks import simulated_brain
 from posenc.workbench.tasks.recordings import Recordings, contents_of, cut_one_subject, read_recordings
 from posenc.workbench.tasks.recordings.missing_values import Missing
+from posenc.workbench.tasks.recordings.series import DROPPED, FILLED
 from posenc.workbench.training.config import Best
 
 HELD_OUT, SPLIT_SEED, SIMULATION_SEED = 0.3, 0, 0
@@ -125,7 +126,8 @@ def _store_recordings(request: Request, store: Store) -> tuple[str, str]:
     # Recordings in which --drop or --fill changed something are another data set than the file as it is.
     stated: dict[str, Any] = {"drop": "constant and missing channels"} if drop else {}
     stated |= {"fill": fill} if fill else {}
-    named, reading = (treated, stated) if record.note else (contents, {})
+    changed = DROPPED in record.note or FILLED in record.note
+    named, reading = (treated, stated) if changed else (contents, {})
     if record.blocks:  # Chosen or stated, as many blocks of one file are one data set.
         named, reading = digest_of([treated, record.blocks]), {**reading, "blocks": record.blocks}
     described = stored_recordings.dataset_record(store.root, record, (digest, named), source.name, reading)

@@ -15,7 +15,7 @@ import numpy as np
 from posenc.workbench.counted_nouns import count_of
 from posenc.workbench.data.missing_codes import CODES, code_sentences
 from posenc.workbench.memory import require_memory
-from posenc.workbench.tasks.recordings.series import CHUNK_VALUES, Recordings
+from posenc.workbench.tasks.recordings.series import CHUNK_VALUES, FILLED, Recordings
 
 Missing = Literal["refuse", "times", "linear"]
 """Treatment of missing values: an error, leave out their times, or fill them linearly in time."""
@@ -133,6 +133,6 @@ def _filled(recordings: Recordings, absent: Sequence[np.ndarray | None], drop: b
                 )
         series[number] = whole
     values = recordings.frames * len(recordings.channels)
-    remark = f"Filled linearly in time: {filled:,} of {values:,} values, which were missing."
+    remark = f"{FILLED}: {filled:,} of {values:,} values, which were missing."
     remarks = (*recordings.remarks, remark) if filled else recordings.remarks
     return dataclasses.replace(recordings, series=tuple(series), remarks=remarks)

@@ -12,6 +12,8 @@ from posenc.workbench.memory import require_memory
 
 CHUNK_VALUES = 2**24
 """Number of values of a recording that are processed at a time, so that a memory-mapped one need not fit in memory."""
+DROPPED, FILLED = "Left out (constant or not finite)", "Filled linearly in time"
+"""First words of the sentences on channels that were dropped, and on values that were filled."""
 CONSTANT_TOLERANCE = 1e-12
 """A channel counts as constant where its range is at most this part of its largest absolute value."""
 SUBJECT = re.compile(r"sub-[0-9a-z]+|(?:sub|subj|subject|participant|patient|s|p)[-_ ]?\d+(?![0-9a-z])", re.IGNORECASE)
@@ -92,7 +94,7 @@ class Recordings:
     @property
     def note(self) -> str:
         """Sentences on the channels that were left out, and on other changes; empty where there are none."""
-        dropped = (f"Left out (constant or not finite): {_list_names(self.dropped)}.",) if self.dropped else ()
+        dropped = (f"{DROPPED}: {_list_names(self.dropped)}.",) if self.dropped else ()
         return " ".join((*dropped, *self.remarks))
 
     def take(self, index: Sequence[int]) -> Recordings:
