@@ -11,7 +11,7 @@ from posenc.version import __version__
 from posenc.workbench import runner, setting_errors, studies
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, nmar, permuted
-from posenc.workbench.studies.shared import changes
+from posenc.workbench.studies.shared import changes, own_data
 from posenc.workbench.studies.shared.dry_run import dry_run
 from posenc.workbench.studies.shared.hidden_tokens import table_scores
 from posenc.workbench.training.loop import TrainingConfig
@@ -295,3 +295,15 @@ def test_a_long_or_unusual_change_gets_a_file_name_of_letters(tmp_path):
     assert len(files) == 3
     assert all("/" not in file and len(file) < 100 for file in files)
     assert changes.file_suffix(permuted.STUDY.presets, Request(preset="quick")) == ""
+
+
+def test_a_time_limit_is_halved_and_doubled_with_the_steps() -> None:
+    presets = EVERY["places"].presets
+    request = changes.with_twice_the_budget(presets, Request(preset="quick", changes={"training.seconds": 1.5}))
+    assert changes.changed_preset(presets, request).training.seconds == 3.0
+    limited = {"epochs": 700, "decay_steps": 700, "seconds": 3.0}
+    halved = {"epochs": 350, "decay_steps": 350, "seconds": 1.5}
+    assert own_data.with_half_budget({"training": limited}) == {"training": halved}
+    assert own_data.with_half_budget({"training": {"epochs": 4, "seconds": None}}) == {
+        "training": {"epochs": 2, "seconds": None}
+    }

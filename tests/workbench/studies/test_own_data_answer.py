@@ -358,17 +358,6 @@ def test_epochs_that_a_request_changes_are_doubled() -> None:
     assert changed.recipes["pvt"].own_steps == 2 * presets["quick"].recipes["pvt"].own_steps
 
 
-def test_a_time_limit_is_halved_and_doubled_with_the_steps() -> None:
-    presets = studies()["places"].presets
-    request = with_twice_the_budget(presets, Request(preset="quick", changes={"training.seconds": 1.5}))
-    assert changed_preset(presets, request).training.seconds == 3.0
-    limited = {"epochs": 700, "decay_steps": 700, "seconds": 3.0}
-    assert with_half_budget({"training": limited}) == {"training": {"epochs": 350, "decay_steps": 350, "seconds": 1.5}}
-    assert with_half_budget({"training": {"epochs": 4, "seconds": None}}) == {
-        "training": {"epochs": 2, "seconds": None}
-    }
-
-
 def test_half_of_twice_the_budget_is_the_budget() -> None:
     """The runs at the budget are then the half-budget runs of the larger one, and are not trained again."""
     schedule = {"epochs": 350, "warmup_steps": 17, "decay_steps": 350, "evaluate_every": 35}
