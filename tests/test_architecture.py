@@ -78,10 +78,9 @@ LAYERS = (
     ("workbench.storage.run_writer", "workbench.storage.run_folders", "workbench.storage.store_format"),
     ("workbench.storage.run_selection", "workbench.storage.stored_code"),
     ("workbench.storage.store",),
-    ("workbench.storage.result_checks", "workbench.storage.run_copies"),
-    ("workbench.storage.settings_checks",),
+    ("workbench.storage.result_checks", "workbench.storage.run_copies", "workbench.storage.own_scheme_records"),
+    ("workbench.storage.settings_checks", "workbench.storage.provisional_store"),
     ("workbench.storage.selected_results", "workbench.storage.run_description"),
-    ("workbench.storage.provisional_store", "workbench.storage.own_scheme_records"),
     (
         "workbench.storage.compaction",
         "workbench.storage.packs",
