@@ -51,8 +51,8 @@ def test_a_page_averages_seeds_of_one_setting_and_names_the_others(
     assert len({line.variant for line in table.lines}) == 3
     assert shown.remarks == (
         "Left out, because they have other settings than the seeds that finished last: line, seeds 0 1 4 (training.lr "
-        "0.001 in place of 0.01, training.epochs 3 in place of absent). Average them with others of their own "
-        "settings, in another store: --out.",
+        "0.001 in place of 0.01, training.epochs 3 in place of absent). To average all seeds, train them with "
+        "the same settings in another store: the same posenc run command with another --out.",
     )
 
 

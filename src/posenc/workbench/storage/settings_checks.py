@@ -51,8 +51,9 @@ def by_settings(store: Store, specs: Sequence[RunSpec]) -> ByCode:
             changed = _differences(plain[apart[0]], plain[last])
             remarks.append(
                 "Left out, because they have other settings than the seeds that finished last: "
-                f"{cell_phrase(variant, condition, [runs[number].seed for number in apart])} ({changed}). Average them "
-                "with others of their own settings, in another store: --out."
+                f"{cell_phrase(variant, condition, [runs[number].seed for number in apart])} ({changed}). To average "
+                "all seeds, train them with the same settings in another store: the same posenc run command with "
+                "another --out."
             )
     shown = [spec for spec in specs if (spec.identity, spec.condition, spec.variant) not in without]
     return ByCode(shown, tuple(remarks))

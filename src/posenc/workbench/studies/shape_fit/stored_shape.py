@@ -51,6 +51,8 @@ def store_points(
         if not shapes.has_inside(shape.mesh):
             raise ValueError(no_volume(source.name))
         refuse(shape.mesh.open_edges)
+        for note in shape.notes:
+            print(f"{source.name}: {note}")
         count = sizes.uniform + sizes.near + 2 * sizes.held
         print(f"Computing the distances of {count:,} points to the {len(shape.mesh.faces):,} faces of {source.name}.")
         shapes.save_pool(shapes.make_pool(shape, sizes), path)

@@ -18,7 +18,7 @@ from posenc.workbench.tasks.recordings.series import (
 )
 
 REMEDY = "begin their names with sub-LABEL_ or put them into one folder."
-"""How several runs of one subject are marked."""
+"""End of the sentence on runs that name no subject: how to name it."""
 FIRST_FRAMES = 5
 """Default number of frames dropped at the beginning of a run, before the scanner is steady."""
 SUFFIXES = (".dtseries.nii", ".ptseries.nii", ".nii.gz", ".nii")

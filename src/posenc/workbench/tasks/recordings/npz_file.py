@@ -23,7 +23,7 @@ from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.series import Recordings, own_subjects_note, without_subject
 
 SUBJECTS_REMEDY = "state them in the array subjects."
-"""How several recordings of one subject are marked."""
+"""End of the sentence on recordings that name no subject: how to name it."""
 ARRAYS = ("recordings", "channels", "coordinates", "modules", "names", "subjects")
 
 

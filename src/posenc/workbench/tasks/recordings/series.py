@@ -170,8 +170,8 @@ def own_subjects_note(names: Sequence[str], unnamed: Sequence[str], remedy: str,
     Args:
         names: Names of all recordings.
         unnamed: Those of the recordings whose subject is not stated.
-        remedy: How several recordings of one subject are marked, for the sentence.
-        noun: What a recording is to its user.
+        remedy: End of the sentence: how to name the subject.
+        noun: Word for a recording, such as "file".
 
     Returns:
         A sentence, or none.

@@ -40,7 +40,7 @@ def hidden_once(windows: int, length: int, hiding: Hiding, generator: torch.Gene
     Args:
         windows: Number of windows W.
         length: Number of readings of a window.
-        hiding: How the windows hide readings.
+        hiding: Numbers of hidden readings and of windows of one place.
         generator: Draws them.
 
     Returns:

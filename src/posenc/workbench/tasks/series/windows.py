@@ -62,7 +62,7 @@ class Windows(NamedTuple):
 
 
 class Hiding(NamedTuple):
-    """How the windows of a part hide readings that are filled in.
+    """Hidden readings of the windows of a part: how many, among which, and in how many windows of one place.
 
     Attributes:
         own: Last readings of a window that belong to the part, and to no window of another place.
@@ -102,7 +102,7 @@ class SeriesWindows:
         parts: Windows of each part.
         part_times: Ends of the parts.
         left_out: Sentences on series that were left out.
-        hiding: How the windows of the validation and the test part hide readings, if these are filled in.
+        hiding: Hidden readings of the validation and the test part, if readings are filled in.
     """
 
     names: tuple[str, ...]

@@ -12,7 +12,7 @@ from posenc.workbench.tasks.shapes.distance import MeshTree, solid_angle
 from posenc.workbench.tasks.shapes.meshes import Mesh
 
 STEP = 1e-6
-"""Distance from a part at which the rest is asked whether it encloses it, as a share of the mesh's diagonal."""
+"""Distance from a part of the point whose winding number is computed, as a share of the mesh's diagonal."""
 
 
 def turn_parts(mesh: Mesh) -> tuple[Mesh, int]:
