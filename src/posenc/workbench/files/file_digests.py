@@ -17,6 +17,7 @@ import msgspec
 
 from posenc.workbench.dataset_record import DIGITS
 from posenc.workbench.files.atomic_files import write_whole
+from posenc.workbench.files.user_files import open_file
 
 UNSETTLED_NS = 2 * 10**9
 """A file that changed less than this time ago may change again within one tick of its clock, so it is not noted."""
@@ -37,7 +38,8 @@ def contents_digest(files: Iterable[Path], base: Path, notes: Path | None = None
         16 hexadecimal digits.
 
     Raises:
-        OSError: A file cannot be read.
+        OSError: A file is missing.
+        UserFileError: It is no regular file, or cannot be read.
     """
     noted, digest, known = _read_notes(notes), hashlib.sha256(), 0
     fresh: Noted = {}
@@ -48,7 +50,7 @@ def contents_digest(files: Iterable[Path], base: Path, notes: Path | None = None
         if before is not None and tuple(before[:4]) == state:
             content, known = before[4], known + 1
         else:
-            with path.open("rb") as file:
+            with open_file(path, "a file of data") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > UNSETTLED_NS:
                 fresh[where] = (*state, content)

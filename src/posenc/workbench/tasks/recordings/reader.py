@@ -7,6 +7,7 @@ from pathlib import Path
 
 from posenc.workbench.data.recording_arrays import array_header, conversion_to_recordings
 from posenc.workbench.files.file_digests import contents_digest
+from posenc.workbench.files.user_files import refuse_special
 from posenc.workbench.tasks.recordings import npz_file, tables
 from posenc.workbench.tasks.recordings.missing_values import Missing, probable_codes, without_missing_values
 from posenc.workbench.tasks.recordings.series import Recordings
@@ -72,9 +73,11 @@ def contents_of(path: Path, notes: Path | None = None) -> str:
         notes: File with the digests of unchanged files, as in ``contents_digest``.
 
     Raises:
-        ValueError: The path is missing.
+        ValueError: The path is missing, or is a named pipe, a socket or a device.
     """
     if not path.exists():
         raise ValueError(f"there is no {path}. Recordings are {ACCEPTED_FORMATS}.")
+    if not path.is_dir():
+        refuse_special(path, "a file of recordings")
     inside = (each for each in path.rglob("*") if each.is_file() and not each.name.startswith("."))
     return contents_digest(inside if path.is_dir() else (path,), path, notes)
