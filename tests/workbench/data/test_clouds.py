@@ -11,6 +11,7 @@ import pytest
 from posenc.workbench.data.clouds import PointCloud, left_out_sentences
 from posenc.workbench.data.readers import cloud_folder, find_reader, inspect, read
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.files.user_files import UserFileError
 
 OPTIONS = ReadingOptions()
 POINTS = np.array([[0.0, 0, 1], [2, 0, 0], [0, 3, 0], [1, 1, 5]])
@@ -335,3 +336,14 @@ def test_a_val_folder_alone_is_the_test_part(tmp_path: Path) -> None:
             path.parent.mkdir(parents=True)
             np.save(path, POINTS)
     assert [part.name for part in inspect(tmp_path, "clouds", OPTIONS).parts] == ["training", "test"]
+
+
+def test_of_four_unnamed_columns_from_0_to_255_no_three_are_taken_for_the_colors(tmp_path: Path) -> None:
+    """An intensity before the colors was read as red."""
+    np.save(tmp_path / "a.npy", np.concatenate([POINTS, [[9], [8], [7], [6]], COLORS], 1))
+    found = cloud(tmp_path / "a.npy")
+    assert found.names == ("column 4", "column 5", "column 6", "column 7")
+    with pytest.raises(
+        UserFileError, match=r"it has no colors; it has column 4, .* Name its columns"
+    ):
+        found.select(("red", "green", "blue"))

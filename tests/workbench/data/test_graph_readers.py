@@ -96,6 +96,10 @@ def test_graphs_without_nodes_are_left_out_and_those_of_one_node_are_said(tmp_pa
         ({"graph_labels": "1\n\n2\n"}, r"X_graph_labels\.txt, line 2 is blank, and line n is that of graph n"),
         ({"graph_labels": "1\nnan\n"}, r"X_graph_labels\.txt, line 2: 'nan' stands for a missing class\. Write"),
         ({"node_labels": "1\n\n1\n0\n0\n1\n"}, r"X_node_labels\.txt, line 2 is blank, and line n is that of node n"),
+        (
+            {"node_attributes": "1\n\n1\n0\n0\n1\n"},
+            r"X_node_attributes\.txt, line 2 is blank, and line n is that of node n",
+        ),
         ({"A": "1, 2\n2, 9\n"}, r"X_A\.txt, line 2 names the node 9, and the indicator has 5 lines"),
         ({"A": "1, 2\n\n3, 4\n"}, r"X_A\.txt, line 3 joins the nodes 3 and 4 of the graphs 1 and 2"),
         ({"A": "1, 2\n2\n"}, r"X_A\.txt, line 2: '2' is not 2 numbers divided by commas"),
@@ -252,3 +256,30 @@ def test_values_of_nodes_in_the_place_of_classes_are_refused(tmp_path: Path) -> 
     path, options = tables(tmp_path, f"source,target\n{edges}", f"node,label\n{nodes}")
     with pytest.raises(UserFileError, match=r"has 20 different classes for 20 nodes, as values to predict have"):
         read(path, "graphs", options)
+
+
+def test_columns_of_a_table_of_nodes_that_number_or_repeat_are_not_attributes(tmp_path: Path) -> None:
+    """An index that pandas wrote told the classes of nodes that are sorted by class."""
+    edges = "source,target\na,b\nb,c\n"
+    path, options = tables(tmp_path, edges, "Unnamed: 0,id,node,size,label\n0,7,a,1,x\n1,8,b,5,y\n2,9,c,2,x\n")
+    graph = read(path, "graphs", options)
+    assert graph.attributes.tolist() == [[1.0], [5.0], [2.0]]
+    assert "Not read, because it numbers nodes or rows: Unnamed: 0, id of nodes.csv." in graph.left_out
+    path, options = tables(tmp_path, edges, "node,size,size,label\na,1,2,x\nb,5,3,y\nc,2,4,x\n")
+    with pytest.raises(UserFileError, match=r"nodes\.csv, line 1 names the column 'size' twice"):
+        read(path, "graphs", options)
+
+
+def test_classes_of_nodes_are_written_in_one_way(tmp_path: Path) -> None:
+    path, options = tables(tmp_path, "source,target\na,b\nb,c\n", "node,label\na,1\nb,1.0\nc,2\n")
+    with pytest.raises(UserFileError, match=r"nodes\.csv has the labels 1 and 1\.0, which are one number"):
+        read(path, "graphs", options)
+    path, options = tables(tmp_path, "source,target\na,b\nb,c\n", "node,label\na,Yes\nb,yes\nc,no\n")
+    said = read(path, "graphs", options).left_out
+    assert any(each.startswith("The labels Yes, yes differ in case alone and are 2 classes.") for each in said)
+
+
+def test_a_blank_line_of_values_does_not_move_them_to_other_graphs(tmp_path: Path) -> None:
+    folder = tu(tmp_path / "X", graph_labels=None, graph_attributes="0.5\n\n1.5\n")
+    with pytest.raises(UserFileError, match=r"X_graph_attributes\.txt, line 2 is blank, and line n is that of graph n"):
+        read(folder, "graphs", ReadingOptions())

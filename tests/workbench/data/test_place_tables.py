@@ -311,3 +311,13 @@ def test_of_a_large_table_some_rows_are_drawn_and_it_says_so(tmp_path: Path, end
         path.write_text(path.read_text() + "4.5,51\n")
         with pytest.raises(ValueError, match="line 3002 has 2 cells, and the header names 3"):
             places(path, target="price, in euros")
+
+
+def test_classes_that_are_one_number_are_refused_and_another_case_is_said(tmp_path: Path) -> None:
+    path, places = tmp_path / "a.csv", {"lat": LATITUDES, "lon": LONGITUDES}
+    table(path, **places, kind=[("1", "1.0")[i % 2] for i in range(ROWS)])
+    with pytest.raises(UserFileError, match=r"has the labels 1 and 1\.0, which are one number"):
+        read(path, "places", ReadingOptions(target="kind"))
+    table(path, **places, kind=[("Yes", "yes", "no")[i % 3] for i in range(ROWS)])
+    said = " ".join(read(path, "places", ReadingOptions(target="kind")).left_out)
+    assert "The labels Yes, yes differ in case alone and are 2 classes." in said

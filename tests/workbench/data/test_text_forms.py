@@ -176,6 +176,16 @@ REFUSED: dict[str, tuple[Callable[[], None], str, str]] = {
         "has text in the field 'id' alone. The text is inside of 'messages'",
     ),
     "addresses": (lambda: put({"a.jsonl": '{"url": "a.b/c"}\n' * 9}), "a.jsonl", "or read this field: --field url"),
+    "ids of four bytes of a large vocabulary": (
+        lambda: put({"a.bin": (ids(900) * 700).astype("<u4").tobytes()}),
+        "a.bin --dtype uint16",
+        "in every second place, as ids of four bytes have. Add --dtype uint32",
+    ),
+    "ids with the high byte first": (
+        lambda: put({"a.bin": (ids(900) % 50).astype(">u2").tobytes()}),
+        "a.bin --dtype uint16",
+        "has only multiples of 256, as ids have whose bytes are in the other order",
+    ),
     "ids of four bytes": (
         lambda: put({"a.bin": ids(900).astype("<u4").tobytes()}), "a.bin --dtype uint16", "Add --dtype uint32"
     ),

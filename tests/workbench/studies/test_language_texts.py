@@ -231,3 +231,17 @@ def test_counts_are_of_the_text_and_its_signs_do_not_change_the_terminal(tmp_pat
     assert said.startswith("The text has 13 different bytes of 256 and begins")
     assert said.isprintable()
     assert "\\x1b[31m to be \\x07" in said
+
+
+def test_two_texts_with_the_same_ranks_of_their_characters_are_two(tmp_path: Path, small) -> None:
+    """Both had one digest, and the second was shown the results of the first."""
+    letters = np.random.default_rng(0).integers(0, 4, 1200)
+    store, found = Store(tmp_path / "runs"), []
+    for name, alphabet in (("latin", "ACGT"), ("greek", "αβγδ")):
+        path = tmp_path / f"{name}.txt"
+        path.write_text("".join(alphabet[each] for each in letters), encoding="utf-8")
+        (spec,) = STUDY.plan(studies.Request(preset="quick", source=path, schemes=["rope"]), store)
+        found.append((spec.identity, load_text(store.root, msgspec.convert(spec.settings["text"], StoredText))))
+    (first, latin), (second, greek) = found
+    assert first != second
+    assert (latin.vocabulary, greek.vocabulary) == (tuple("ACGT"), tuple("αβγδ"))

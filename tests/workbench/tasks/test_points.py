@@ -283,3 +283,39 @@ def test_what_is_refused() -> None:
         task.Clouds("x", ("a",), clouds.points, clouds.labels)
     with pytest.raises((ValueError, TypeError), match=r"points \(M, P, 3\) with M labels|Type-check error"):
         task.Clouds("x", ("a",), clouds.points, clouds.labels[:3])
+
+
+def colored_folder(folder: Path, one: np.ndarray, other: np.ndarray) -> Path:
+    """Two classes of two clouds, whose columns behind the coordinates are given."""
+    rng = np.random.default_rng(0)
+    for name, columns in (("a", one), ("b", other)):
+        (folder / name).mkdir(parents=True)
+        for number in range(2):
+            np.save(folder / name / f"{number}.npy", np.concatenate([rng.normal(size=(20, 3)), columns], 1))
+    return folder
+
+
+def test_colors_are_the_same_columns_and_have_one_scale_in_all_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    intensity, red = rng.uniform(300, 900, (20, 1)), np.tile([200.0, 0.0, 0.0], (20, 1))
+    reading = task.CloudReading(16, features="colors")
+    mixed = colored_folder(tmp_path / "mixed", np.concatenate([intensity, red], 1), np.concatenate([red, intensity], 1))
+    with pytest.raises(ValueError, match=r"the features are the columns 5, 6, 7 of 0\.npy and 4, 5, 6 of 0\.npy"):
+        task.read_class_folders(mixed, reading)
+    read = task.read_class_folders(colored_folder(tmp_path / "dark", red, red * 0), reading).train
+    assert read.attributes is not None
+    assert read.attributes[..., 0].amax(1).tolist() == pytest.approx([200 / 255, 200 / 255, 0, 0])
+    for name, value in (("a", 60000), ("b", 200)):
+        (tmp_path / "deep" / name).mkdir(parents=True)
+        for number in range(2):
+            points = rng.normal(size=(20, 3)).tolist()
+            lines = [",".join(map(str, [*point, value, 0, 0])) for point in points]
+            (tmp_path / "deep" / name / f"{number}.csv").write_text("\n".join(["x,y,z,red,green,blue", *lines]))
+    read = task.read_class_folders(tmp_path / "deep", reading).train
+    assert read.attributes is not None
+    assert read.attributes[..., 0].amax(1).tolist() == pytest.approx([60000 / 65535] * 2 + [200 / 65535] * 2)
+    assert read.normalization == {"color scale": 65535.0}
+    assert any(note.startswith("Colors are read as 0 to 65535 in all files, also in the 2") for note in read.notes)
+    one = task.read_cloud(tmp_path / "deep" / "b" / "0.csv", 16, read.attribute_names, read.normalization)
+    assert one.attributes is not None
+    assert float(one.attributes[..., 0].max()) == pytest.approx(200 / 65535)

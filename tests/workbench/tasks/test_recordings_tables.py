@@ -75,3 +75,37 @@ def test_capitals_make_no_other_subject_and_files_without_one_are_named(tmp_path
 )
 def test_the_subject_of_a_recording_is_read_from_its_name(name, subject) -> None:
     assert subject_from_name(name) == subject
+
+
+def test_tables_with_and_without_names_are_not_mixed(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 3)).tolist()
+    lines = [",".join(map(str, row)) for row in rows]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    (tmp_path / "b.csv").write_text("\n".join(["C,B,A", *lines]))
+    with pytest.raises(ValueError, match=r"b\.csv names its channels in the first line, and a\.csv does not"):
+        read_recordings(tmp_path)
+    (tmp_path / "a.csv").write_text("\n".join(["A,B,C", *lines]))
+    assert read_recordings(tmp_path).channels == ("A", "B", "C")
+
+
+def test_a_missing_value_in_the_first_line_does_not_make_it_the_names(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 3)).tolist()
+    lines = [",".join(map(str, row)) for row in rows]
+    (tmp_path / "a.csv").write_text("\n".join(["NA,-0.61,1.6", *lines]))
+    with pytest.raises(ValueError, match=r"a\.csv, line 1: 'NA' in column 1 is not a number"):
+        read_recordings(tmp_path)
+    (tmp_path / "a.csv").write_text("\n".join(["NA,Cz,Pz", *lines]))
+    assert read_recordings(tmp_path).channels == ("NA", "Cz", "Pz")
+
+
+def test_each_channel_has_one_line_of_description_and_unused_ones_are_named(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(20, 2)).tolist()
+    (tmp_path / "a.csv").write_text("\n".join(["A,B", *(",".join(map(str, row)) for row in rows)]))
+    described = tmp_path / "channels.csv"
+    described.write_text("channel,module\nA,u\nB,v\nA,w\n")
+    with pytest.raises(ValueError, match=r"channels\.csv has two lines of the channel 'A'"):
+        read_recordings(tmp_path)
+    described.write_text("channel,module\nA,u\nB,v\nZ,w\n")
+    read = read_recordings(tmp_path)
+    assert read.modules == ("u", "v")
+    assert "Not used: the lines of channels.csv of 'Z', which no table has." in read.remarks

@@ -29,6 +29,7 @@ from posenc.workbench.advice.sentences import (
     baseline_ahead,
     baseline_gaps,
     control_sentence,
+    failed_sentences,
     late_sentences,
     recommendation,
     reference_sentences,
@@ -177,7 +178,7 @@ def advise(
             print(line)
         store = proposed.accept()
     waiting = [name for name in fit.candidates if name not in chosen]
-    race = run_race(chosen, partial(trainer.train, store), plan, deadline.remaining, waiting)
+    race = run_race(chosen, partial(trainer.train, store), plan, deadline.remaining, waiting, lambda: trainer.failed)
     if race is None:
         raise ValueError(_too_little(trainer, budget))
     deadline.release()
@@ -349,11 +350,11 @@ def _answered(
     validation = VALIDATION if kind.held_out else "the seeds that choose"
     scale = Scale(trainer.metric(stored), _held_out_words(best.settings, kind), controls, validation)
     calls = tuple(stored.timing.get("calls", ()))
-    untried = [name for name in fit.candidates if name not in race.tried]
+    untried = [name for name in fit.candidates if name not in race.tried and name not in trainer.failed]
     apart = baseline_gaps(references, race, plan.test_ratio)
     sentences = [recommendation(race, scale, untried, baseline_ahead(apart, scale))]
     sentences += [control_sentence(gaps, verdict.chosen, scale), *reference_sentences(references, apart, scale)]
-    sentences += [*late_sentences(race, scale, untried), stop_sentence(race)]
+    sentences += [*late_sentences(race, scale, untried), *failed_sentences(trainer.failed, scale), stop_sentence(race)]
     code = torch_code(kind.study, verdict.chosen, best.settings, calls)
     code = code if runs(code) else ""
     if kind.study == "places" and calls:
@@ -363,7 +364,7 @@ def _answered(
     parts = PageParts(
         trainer=trainer, store=store, race=race, scale=scale, sentences=tuple(filter(None, sentences)), code=code,
         table_code=table_code, load_code=load_code(str(store.root), best.identity),
-        left_out={**fit.left_out, **dict.fromkeys(untried, UNTRIED)},
+        left_out={**fit.left_out, **dict.fromkeys(untried, UNTRIED), **trainer.failed},
         references=references, remarks=tuple(trainer.study.remarks(store, [best])), spec=best, budget=budget,
     )  # fmt: skip
     path = write_advice(parts, page_file.folder(store))

@@ -20,7 +20,7 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
@@ -222,6 +222,7 @@ def run_race(
     plan: RacePlan,
     remaining: Callable[[], float] = lambda: math.inf,
     waiting: Sequence[str] = (),
+    failed: Callable[[], Collection[str]] = tuple,
 ) -> Race | None:
     """Run a race.
 
@@ -231,16 +232,20 @@ def run_race(
         plan: Rungs and levels.
         remaining: Returns the seconds that remain for training.
         waiting: Further candidates, which enter as far as the time allows.
+        failed: Returns the candidates of which a training has failed. They leave the race.
 
     Returns:
         The race; None if the time did not suffice for two seeds of the first rung.
     """
     looks: list[Look] = []
     plan = replace(plan, late_looks=LATE_LOOKS if waiting else 0)
-    late = _Late(train, plan, remaining, list(waiting))
+    late = _Late(train, plan, remaining, list(waiting), failed)
     racing, rung, stopped, next_seconds, left = list(candidates), plan.rungs[0], "", 0.0, 0.0
     while True:
         scores = train(racing, rung)
+        if (candidates_left := _without(failed(), racing, looks)) != racing:
+            racing = candidates_left
+            scores = train(racing, rung)  # of one that was dropped and comes back; the others are stored
         look = _compared(racing, scores, rung, plan)
         if look is None or (looks and look.rung == looks[-1].rung):  # the time ended before a further seed of all
             stopped = "time"
@@ -278,6 +283,7 @@ class _Late:
         plan: Rungs and levels.
         remaining: Returns the seconds that remain for training.
         waiting: Candidates that have not been trained.
+        failed: Returns the candidates of which a training has failed.
 
     Attributes:
         waiting: Candidates that have not been trained.
@@ -285,8 +291,15 @@ class _Late:
         looks_left: Number of times that candidates may still enter.
     """
 
-    def __init__(self, train: Trainer, plan: RacePlan, remaining: Callable[[], float], waiting: list[str]) -> None:
-        self.train, self.plan, self.remaining = train, plan, remaining
+    def __init__(
+        self,
+        train: Trainer,
+        plan: RacePlan,
+        remaining: Callable[[], float],
+        waiting: list[str],
+        failed: Callable[[], Collection[str]],
+    ) -> None:
+        self.train, self.plan, self.remaining, self.failed = train, plan, remaining, failed
         self.waiting, self.behind, self.looks_left = waiting, list[str](), plan.late_looks
 
     def enter(self, looks: list[Look]) -> None:
@@ -304,7 +317,7 @@ class _Late:
         scores = self.train([*racing, *names], first)
         trained = [name for name in names if len(scores.get(name, {})) == first.seeds]
         whole = all(len(scores.get(name, {})) == first.seeds for name in racing)
-        self.waiting = [name for name in self.waiting if name not in trained]
+        self.waiting = [name for name in self.waiting if name not in trained and name not in self.failed()]
         if not trained or not whole:
             self.looks_left = 0
             return
@@ -325,7 +338,7 @@ class _Late:
             if look is not None and look.rung == present.rung:
                 looks.append(look)
                 kept = [name for name in kept if name not in joined]
-        self.behind += kept
+        self.behind += [name for name in kept if name not in self.failed()]
 
     def left_open(self, verdict: Verdict, look: Look) -> Verdict:
         """The answer, which is not decided as long as candidates are behind."""
@@ -406,6 +419,16 @@ def _compared(
         rung=Rung(rung.fraction, len(seeds)), scores=shared, leader=leader, gaps=gaps, dropped=tuple(worse[:most]),
         joined=tuple(joined), judged=None if droppable is None else tuple(droppable),
     )  # fmt: skip
+
+
+def _without(failed: Collection[str], racing: Sequence[str], looks: Sequence[Look]) -> list[str]:
+    """The candidates without those that have failed. The best dropped ones come back if fewer than two are left."""
+    left = [name for name in racing if name not in failed]
+    for look in reversed(looks):
+        means = look.means()
+        dropped = sorted((name for name in look.dropped if name not in failed), key=lambda name: -means[name])
+        left += dropped[: max(0, FEWEST - len(left))]
+    return left if len(left) >= FEWEST else list(racing)
 
 
 def _stays_worse(scores: Scores, name: str, leader: str, gap: float) -> bool:

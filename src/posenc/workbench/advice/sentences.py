@@ -12,7 +12,7 @@ from posenc.workbench.advice.controls import ControlGap
 from posenc.workbench.advice.kinds import NO_POSITIONS, Metric
 from posenc.workbench.advice.paired_gaps import negated, paired_gaps
 from posenc.workbench.advice.race import Look, Race
-from posenc.workbench.advice.verdict import NAMING_ERROR
+from posenc.workbench.advice.verdict import FEWEST_SEEDS, NAMING_ERROR
 from posenc.workbench.progress import format_duration
 from posenc.workbench.report.number_format import count, interval, join_words, number, signed_number
 
@@ -96,6 +96,11 @@ def recommendation(race: Race, scale: Scale, untried: Sequence[str] = (), ahead:
             f"{scale.held_out} {scale.name(first[0])} is better, by {scale.gap(negated(verdict.gaps[first[0]]))}. "
             f"{_more(race, untried).capitalize()}"
         )
+    if verdict.kind == "undecided" and not verdict.others:
+        return (
+            f"Nothing is recommended yet{scope}: {chosen} is ahead of all others, by {count(verdict.seeds, 'seed')} of "
+            f"the {FEWEST_SEEDS} that an answer needs; {_more(race, untried)}"
+        )
     listed = scale.names((verdict.chosen, *verdict.others))
     if verdict.kind == "equal":
         return (
@@ -138,6 +143,19 @@ def late_sentences(race: Race, scale: Scale, untried: Sequence[str]) -> list[str
     if len(untried) > MOST_NAMES:
         made.append(f"Not tried: {', '.join(map(scale.name, untried))}. A larger budget tries them.")
     return made
+
+
+def failed_sentences(failed: Mapping[str, str], scale: Scale) -> list[str]:
+    """Sentences on candidates that left the race because a training failed.
+
+    Args:
+        failed: Candidate to the error.
+        scale: Score of the race.
+
+    Returns:
+        One sentence per candidate.
+    """
+    return [f"{scale.name(name)} is not compared, because a training failed: {why}" for name, why in failed.items()]
 
 
 def percent(share: float) -> str:

@@ -35,11 +35,12 @@ class Deadline:
 
     Attributes:
         names: Identity of a run to the name of its candidate, which says its settings.
+        errors: Identity of a run that failed to its error.
     """
 
     def __init__(self, seconds: float, reserve: float) -> None:
         self.end, self.seconds, self.reserve = time.monotonic() + seconds - reserve, seconds, reserve
-        self.kept, self.names = 0.0, dict[str, str]()
+        self.kept, self.names, self.errors = 0.0, dict[str, str](), dict[str, str]()
 
     def slow_down(self, factor: float) -> None:
         """Leave more time for the page on a busy machine, at most a fifth of the budget.
@@ -97,7 +98,7 @@ class Deadline:
         return f"The budget has {max(0.0, self.remaining()):.0f} s left for them."
 
     def emit(self, event: Event) -> None:
-        """Stop the runs if the budget is spent.
+        """Keep the error of a run that failed, and stop the runs if the budget is spent.
 
         Args:
             event: An event of a run.
@@ -105,6 +106,8 @@ class Deadline:
         Raises:
             TimeIsOver: The budget is spent.
         """
+        if event.kind == "failed":
+            self.errors[event.key] = event.message
         if self.remaining() < 0:
             raise TimeIsOver
 
@@ -127,7 +130,7 @@ class StudyTrainer:
         self.candidates, self.condition = candidates, kind.condition(request, question)
         self.executor: runner.Executor | None = None
         self.deadline: Deadline | None = None
-        self.failed: dict[str, str] = {}
+        self.failed: dict[str, str] = {}  # candidate to the error of a training
         self._settings: dict[tuple[str, float], tuple[dict[str, Any], str, str]] = {}
 
     def settings(self, store: Store, name: str, fraction: float = 1.0) -> dict[str, Any] | None:
@@ -203,28 +206,35 @@ class StudyTrainer:
         if self.deadline:
             self.deadline.names |= {spec.identity: name for name, specs in by_name.items() for spec in specs}
         by_seed = [spec for some in zip(*by_name.values(), strict=True) for spec in some]
-        self.execute(store, by_seed)
+        errors = self.execute(store, by_seed)
+        for name, specs in by_name.items():
+            sentence = next((errors[spec.identity] for spec in specs if spec.identity in errors), "")
+            self.failed |= {name: sentence} if sentence else {}
         return {
             name: {spec.seed: self.score(store.read(spec.identity)) for spec in specs if store.finished(spec.identity)}
             for name, specs in by_name.items()
         }
 
-    def execute(self, store: Store, specs: Sequence[RunSpec]) -> None:
+    def execute(self, store: Store, specs: Sequence[RunSpec]) -> dict[str, str]:
         """Execute runs in their order until the budget is spent.
 
         Args:
             store: The store.
             specs: The runs.
+
+        Returns:
+            Identity of each run that failed to its error.
         """
         if isinstance(self.executor, EngineExecutor) and self.deadline:  # While runs wait there, no event comes.
             self.executor.ends_at = time.monotonic() + max(0.0, self.deadline.remaining())
         try:
             report = runner.run(specs, store, self.executor, live=self.deadline)
-            self.failed |= {spec.variant: sentence for spec, sentence in report.failed}
+            return {spec.identity: sentence for spec, sentence in report.failed}
         except TimeIsOver:
             kept = self.deadline.kept if self.deadline else 0.0
             spent = "The budget is spent" + (f", but for {kept:.0f} s that are kept for baselines" if kept else "")
             print(f"{spent}. What is finished is stored, and the same command goes on.", flush=True)
+            return dict(self.deadline.errors) if self.deadline else {}
 
     def metric(self, stored: Stored) -> Metric:
         """The score of a run: the first one of the kind that it has."""

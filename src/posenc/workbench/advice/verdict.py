@@ -120,6 +120,8 @@ def verdict_of(
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     if seeds >= FEWEST_SEEDS and all(gap.above(0) for gap in narrow.values()):
         return Verdict(kind="best", **{**parts, "gaps": narrow, "others": ()})
+    if not close:  # all differences are clear, by fewer seeds than an answer needs
+        return Verdict(kind="undecided", seconds_more=max(1, FEWEST_SEEDS - seeds) * seconds_of_a_seed, **parts)
     if any(gaps[name].below(0) for name in close):  # the two parts disagree
         return Verdict(kind="undecided", seconds_more=max(seeds, FEWEST_SEEDS) * seconds_of_a_seed, **parts)
     largest = max(max(abs(gaps[name].low), abs(gaps[name].high)) for name in close)

@@ -49,6 +49,8 @@ class PointCloud:
         points: ``(N, 3)`` coordinates, all finite.
         attributes: ``(N, A)`` further values of each point: unit normals, colors from 0 to 1, others as in the file.
         names: Names of the A attributes.
+        color_scale: Largest color that the values seem to have, by which they were divided; 0 if the file states it.
+        by_value: True if the columns have no names in the file.
         left_out: Sentences on points and columns that were left out, and on points that may stand for missing ones.
         options: Options of the reader, for the record.
     """
@@ -57,6 +59,8 @@ class PointCloud:
     points: NDArray[np.float64]
     attributes: NDArray[np.float32]
     names: tuple[str, ...]
+    color_scale: float = 0.0
+    by_value: bool = False
     left_out: tuple[str, ...] = ()
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -75,7 +79,8 @@ class PointCloud:
         if missing := [name for name in names if name not in self.names]:
             held = ", ".join(self.names) or "no feature beside the coordinates"
             lacks = next((each for each, of in NAMES.items() if missing[0] in of), missing[0])
-            raise UserFileError(f"it has no {lacks}; it has {held}")
+            remedy = ". Name its columns in the first line, such as x,y,z,red,green,blue" if self.by_value else ""
+            raise UserFileError(f"it has no {lacks}; it has {held}{remedy}")
         return self.attributes[:, [self.names.index(name) for name in names]]
 
 
@@ -134,8 +139,9 @@ def point_cloud(
     if (points == points[0]).all():
         raise UserFileError(f"all {len(points):,} points of {path} are equal. A cloud needs different points.")
     further = None if names is None else [name for number, name in enumerate(names) if number not in at]
-    attributes, named = _attributes(others, further, color_range)
-    return PointCloud(form, points, attributes, named, (*left_out, *missing_point_sentences(points, file)))
+    attributes, named, color_scale = _attributes(others, further, color_range)
+    said = (*left_out, *missing_point_sentences(points, file))
+    return PointCloud(form, points, attributes, named, color_scale, by_value=names is None, left_out=said)
 
 
 def refuse_transposed(path: Path, shape: Sequence[int]) -> None:
@@ -168,33 +174,49 @@ def _columns_of_axes(path: Path, names: Sequence[str] | None) -> list[int]:
 
 def _attributes(
     columns: NDArray[np.float64], names: Sequence[str] | None, color_range: float | None
-) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """Attributes with their names: unit normals, colors from 0 to 1, and others."""
+) -> tuple[NDArray[np.float32], tuple[str, ...], float]:
+    """Attributes with their names: unit normals, colors from 0 to 1, and others; the scale of colors, if guessed."""
     known = _names_by_value(columns) if names is None else [ALIASES.get(each.lower(), each.lower()) for each in names]
-    values = columns.copy()
+    values, scale = columns.copy(), 0.0
     if set(NORMALS) <= set(known):
         at = [known.index(name) for name in NORMALS]
         values[:, at] /= np.maximum(np.linalg.norm(values[:, at], axis=1, keepdims=True), np.finfo(np.float64).tiny)
     if set(COLORS) <= set(known):
         at = [known.index(name) for name in COLORS]
         most = color_range or np.nanmax(values[:, at], initial=0)
-        values[:, at] /= 1 if most <= 1 else 255 if most <= 255 else 65535
+        divisor = 1.0 if most <= 1 else 255.0 if most <= 255 else 65535.0
+        values[:, at] /= divisor
+        scale = 0.0 if color_range else divisor
     with np.errstate(over="ignore"):
-        return values.astype(np.float32), tuple(known)
+        return values.astype(np.float32), tuple(known), scale
 
 
 def _names_by_value(columns: NDArray[np.float64]) -> list[str]:
-    """Names of unnamed columns: of each three in a row, vectors of length 1 are normals, and 0 to 255 are colors."""
+    """Names of unnamed columns: of each three in a row, vectors of length 1 are normals, and 0 to 255 are colors.
+
+    Of four columns from 0 to 255 it is not known which three are the colors: an intensity may stand before them.
+    """
     names: list[str] = []
+    colored = [bool(each) for each in ((columns >= 0) & (columns <= 255)).all(0)]
     while len(names) < columns.shape[1]:
         three = columns[:, len(names) : len(names) + 3]
         if three.shape[1] == 3 and NORMALS[0] not in names and _are_unit(three):
             names += NORMALS
-        elif three.shape[1] == 3 and COLORS[0] not in names and bool(((three >= 0) & (three <= 255)).all()):
-            names += COLORS
+        elif three.shape[1] == 3 and COLORS[0] not in names and all(colored[len(names) : len(names) + 3]):
+            run = _colored_run(columns, len(names), colored)
+            names += COLORS if run == 3 else [f"column {len(names) + 4 + n}" for n in range(run)]
         else:
             names.append(f"column {len(names) + 4}")
     return names
+
+
+def _colored_run(columns: NDArray[np.float64], start: int, colored: Sequence[bool]) -> int:
+    """Number of columns from 0 to 255 in a row, up to those of normals."""
+    for end in range(start, len(colored)):
+        three = columns[:, end : end + 3]
+        if not colored[end] or (three.shape[1] == 3 and _are_unit(three)):
+            return end - start
+    return len(colored) - start
 
 
 def _are_unit(vectors: NDArray[np.float64]) -> bool:

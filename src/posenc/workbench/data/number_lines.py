@@ -91,27 +91,37 @@ def read_each_line(path: Path, wanted: str, item: str) -> list[str]:
         UserFileError: The file cannot be read, is empty, or has a line without a text before the last one.
     """
     texts, lines = read_lines(path, wanted)
-    if (gaps := np.flatnonzero(lines != np.arange(1, len(lines) + 1))).size:
-        blank = int(gaps[0]) + 1
-        raise UserFileError(f"{path}, line {blank} is blank, and line n is that of {item} n. Write one, or remove it.")
+    _refuse_blank(path, lines, item)
     return [text.strip() for text in texts]
 
 
-def read_numbers(path: Path, wanted: str, columns: int | None = None) -> NumberLines:
+def _refuse_blank(path: Path, lines: NDArray[np.int64], item: str) -> None:
+    """Raise UserFileError for a blank line before the last line with a text. lines: numbers of those with a text."""
+    gaps = np.flatnonzero(lines != np.arange(1, len(lines) + 1))
+    if gaps.size:
+        raise UserFileError(
+            f"{path}, line {int(gaps[0]) + 1} is blank, and line n is that of {item} n. Write one, or remove it."
+        )
+
+
+def read_numbers(path: Path, wanted: str, columns: int | None = None, item: str = "") -> NumberLines:
     """Read the numbers of a file.
 
     Args:
         path: The file.
         wanted: What the reader takes, for messages.
         columns: Numbers of a line; None for as many as the first line has.
+        item: What a line is of, if line n is that of item n: "graph". Blank lines between are refused then.
 
     Returns:
         The numbers, all finite.
 
     Raises:
-        UserFileError: A line has another number of numbers, or something else.
+        UserFileError: A line has another number of numbers, or something else, or is blank where each is of one item.
     """
     texts, lines = read_lines(path, wanted)
+    if item:
+        _refuse_blank(path, lines, item)
     columns = len(texts[0].split(",")) if columns is None else columns
     try:
         values = np.loadtxt(texts, delimiter=",", comments=None, ndmin=2, dtype=np.float64)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.class_names import case_sentences, refuse_equal_numbers
 from posenc.workbench.data.missing_codes import code_sentences, place_sentences
 from posenc.workbench.data.place_coordinates import Coordinates, Geometry, find_coordinates, listed
 from posenc.workbench.data.place_features import Features, read_features
@@ -250,10 +251,12 @@ def _targets(
             f"{cells.path}: the target {name} has {len(held):,} different texts, and there may be {MOST_CLASSES} "
             "classes. Name a column of numbers or of classes."
         )
+    refuse_equal_numbers(held, cells.path)
     classes = tuple(sorted(held, key=lambda text: (float(text), text) if is_number(text) else (0.0, text)))
     number = {text: at for at, text in enumerate(classes)}
     few = [f"{text} ({count})" for text, count in held.items() if count < 5]
     notes = [f"{name} has {len(classes)} classes: {', '.join(classes[:10])}{' ..' * (len(classes) > 10)}."]
+    notes += case_sentences(classes)
     notes += [f"Some folds lack classes of fewer than 5 rows: {', '.join(sorted(few)[:10])}."] if few else []
     return np.array([number[texts[row]] for row in rows.tolist()], np.int64), classes, notes
 

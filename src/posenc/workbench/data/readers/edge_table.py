@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.class_names import case_sentences, refuse_equal_numbers
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.graph_set import NO_CLASS, GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
+from posenc.workbench.data.table_cells import is_row_number
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import (
     UserFileError,
@@ -111,6 +113,8 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
         raise UserFileError(f"no node of {labels} has an edge in {path}. Write the same names in both tables.")
     place = {name: at for at, name in enumerate(nodes)}
     edges, of_edges = undirected(np.array([[place[name] for name in end] for end in ends], np.int64).T, len(nodes))
+    refuse_equal_numbers([each for each in classes if each], labels)
+    notes += case_sentences(classes)
     found, class_names = numbered([each for each in classes if each])
     if len(found) >= FEW_NODES and len(class_names) > len(found) / 2:
         raise UserFileError(
@@ -159,6 +163,8 @@ def _table(path: Path, wanted: str) -> tuple[tuple[str, ...], Rows]:
     text = read_text(path, MEMORY_FACTOR, wanted)
     (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, text.partition("\n")[0])) or [(1, [])]
     names = tuple(name.strip() for name in header)
+    if twice := next((name for at, name in enumerate(names) if name and name in names[:at]), ""):
+        raise UserFileError(f"{path}, line 1 names the column {short(twice, 40)!r} twice. Name each column once.")
     if len(names) < 2 or not rows:
         fault = "one column" if rows else "no line below its header"
         raise UserFileError(f"{path} has {fault}. {wanted.capitalize()} has a header and two columns or more.")
@@ -185,14 +191,21 @@ def _nodes(path: Path, with_edges: set[str]) -> tuple[list[str], list[str], NDAr
             fault = f"lists the node {short(name, 40)!r} of line {lines[name]} again" if name else "names no node"
             raise UserFileError(f"{path}, line {line} {fault}. Give each node one line.")
         lines[name] = line
-    columns, unread = list[NDArray[np.float32]](), list[str]()
+    columns, unread, counted = list[NDArray[np.float32]](), list[str](), list[str]()
     for column in names:
         if column not in (named, label, ""):
-            values = _numbers([row[at[column]] for _, row in rows])
-            columns += [] if values is None else [values]
-            unread += [column] if values is None else []
+            cells = [row[at[column]] for _, row in rows]
+            values = _numbers(cells)
+            if values is None:
+                unread.append(column)
+            elif column.lower() in NODE_NAMES or is_row_number(column, cells):  # it tells the order of the nodes
+                counted.append(column)
+            else:
+                columns.append(values)
     some, what = ("s", "are no numbers") if len(unread) > 1 else ("", "has other cells than numbers")
     notes = [f"Not read: the column{some} {', '.join(unread)} of {path.name}, which {what}."] if unread else []
+    if counted:
+        notes.append(f"Not read, because it numbers nodes or rows: {', '.join(counted)} of {path.name}.")
     if named.lower() not in NODE_NAMES:
         notes.append(f"The nodes are named by the column {named or 'without a name'} of {path.name}.")
     if "" in names and named:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
+from posenc.workbench.data.class_names import case_sentences, refuse_equal_numbers
 from posenc.workbench.data.graph_set import NO_CLASS
 from posenc.workbench.data.labeled_images import (
     LabeledImages,
@@ -17,7 +18,7 @@ from posenc.workbench.data.labeled_images import (
 from posenc.workbench.data.part_folders import part_of
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.dataset_record import DatasetRecord
-from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, kind_of, number, open_file, read_text
+from posenc.workbench.files.user_files import UserFileError, csv_lines, csv_rows, kind_of, open_file, read_text
 
 FORM = "images with a CSV of labels"
 KIND = "images"
@@ -90,7 +91,7 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
         raise UserFileError(f"{table} has no images of the part train. Name some, or leave the column out.")
     if not chosen["test"]:
         chosen["validation"], chosen["test"] = [], chosen["validation"]
-    _refuse_equal_numbers(classes, table)
+    refuse_equal_numbers(classes, table)
     numbers = {label: i for i, label in enumerate(classes)}
     labeled = {
         part: files_of_paths(
@@ -104,7 +105,7 @@ def read(path: Path, options: ReadingOptions) -> LabeledImages:
     paths = {name: root / name for name in rows}
     others = set(map(str, image_files(root))) - set(map(str, paths.values()))
     left_out = left_out_files("without a label", (os.path.relpath(other, root) for other in others))
-    left_out += _case_sentences(classes)
+    left_out += case_sentences(classes)
     read_as = {"labels": os.path.relpath(table, root)} if options.labels is not None else {}
     return LabeledImages(FORM, labeled, (table, *sorted(paths.values())), read_as, left_out)
 
@@ -161,35 +162,6 @@ def _rows(table: Path, root: Path) -> dict[str, tuple[str, str]]:
             raise UserFileError(f"{where} labels {name} again. Remove one of the lines.")
         rows[file] = label, _part(cells[columns["part"]] if "part" in columns else "train", where)
     return rows
-
-
-def _refuse_equal_numbers(classes: Sequence[str], table: Path) -> None:
-    """Refuse labels that are one number, written in different ways, as 1, 01 and 1.0."""
-    written: dict[float, str] = {}
-    for label in classes:
-        try:
-            value = number(label)
-        except ValueError:
-            continue
-        if value in written:
-            raise UserFileError(
-                f"{table} has the labels {written[value]} and {label}, which are one number and would be two classes. "
-                "Write each class in one way."
-            )
-        written[value] = label
-
-
-def _case_sentences(classes: Sequence[str]) -> tuple[str, ...]:
-    """Sentences on labels that differ in case alone. They may be classes, as the letters A and a."""
-    written: dict[str, list[str]] = {}
-    for label in classes:
-        written.setdefault(label.casefold(), []).append(label)
-    return tuple(
-        f"The labels {', '.join(labels)} differ in case alone and are {len(labels)} classes. If they are one class, "
-        "write them in one way."
-        for labels in written.values()
-        if len(labels) > 1
-    )
 
 
 def _part(name: str, where: str) -> str:

@@ -82,11 +82,25 @@ def read(path: Path, options: ReadingOptions) -> Documents:
             "or name another --dtype."
         )
     ids = np.frombuffer(content, kind)
-    if options.dtype == "uint16" and len(ids) >= LEAST_IDS and len(ids) % 2 == 0 and not ids[1::2].any():
+    if options.dtype == "uint16" and _are_halves(ids):
         raise UserFileError(
-            f"{path} has a 0 in place of every second id, as ids of four bytes have. Add --dtype uint32"
+            f"{path} has an id up to {int(ids[1::2].max())} in every second place, as ids of four bytes have. Add "
+            "--dtype uint32"
+        )
+    if len(ids) >= LEAST_IDS and ids.any() and not (ids % 256).any():
+        raise UserFileError(
+            f"{path} has only multiples of 256, as ids have whose bytes are in the other order. Write them with the "
+            "low byte first."
         )
     return Documents(FORM, ids=_checked(path, ids), options={"dtype": options.dtype}, left_out=left_out)
+
+
+def _are_halves(ids: NDArray[np.unsignedinteger[Any]]) -> bool:
+    """True if each second number has nothing but the high bits of an id of four bytes, and the others have more."""
+    if len(ids) < LEAST_IDS or len(ids) % 2:
+        return False
+    most = LARGEST >> 16
+    return bool(ids[1::2].max() <= most and (not ids[1::2].any() or ids[::2].max() > most))
 
 
 def _without_header(path: Path, content: bytes, dtype: str) -> tuple[bytes, tuple[str, ...]]:

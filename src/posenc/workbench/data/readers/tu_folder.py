@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from posenc.workbench.counted_nouns import count_of
+from posenc.workbench.data.class_names import refuse_equal_numbers
 from posenc.workbench.data.graph_set import NO_CLASS, Answer, GraphSet, colored, graph_record, numbered, undirected
 from posenc.workbench.data.number_lines import NumberLines, read_each_line, read_numbers
 from posenc.workbench.data.reading_options import ReadingOptions
@@ -70,7 +71,7 @@ def read(path: Path, options: ReadingOptions) -> GraphSet:
         UserFileError: A file is missing or damaged, an edge joins nodes of two graphs, or a graph has no label.
     """
     name = path / _name(path)
-    indicator = read_numbers(_file(name, INDICATOR), WANTED, 1)
+    indicator = read_numbers(_file(name, INDICATOR), WANTED, 1, "node")
     of_node = indicator.whole(1, "a graph")[:, 0]
     present, graph_of = np.unique(of_node, return_inverse=True)
     order = np.argsort(graph_of, kind="stable")
@@ -152,7 +153,7 @@ def _answers(
         texts, predicted = read_each_line(labels, WANTED, "graph"), np.zeros((0, 1))
         held, path, notes = len(texts), labels, [f"Not read: {values.name}."] if values.exists() else []
     elif values.exists():
-        texts, predicted = list[str](), read_numbers(values, WANTED).values
+        texts, predicted = list[str](), read_numbers(values, WANTED, item="graph").values
         held, path, notes = len(predicted), values, list[str]()
     else:
         raise UserFileError(
@@ -179,6 +180,7 @@ def _answers(
                 f"{f', as in {len(unknown) - 1:,} other lines' if len(unknown) > 1 else ''}. Write the class, or leave "
                 "the graph and its line out."
             )
+        refuse_equal_numbers(texts, labels)
         numbers, classes = numbered([texts[each - 1] for each in present.tolist()])
         if len(present) >= FEW_GRAPHS and len(classes) > len(present) / 2:
             raise UserFileError(
@@ -202,7 +204,7 @@ def _node_attributes(name: Path, order: NDArray[np.int64]) -> NDArray[np.float32
     file = Path(f"{name}{NODE_ATTRIBUTES}")
     if not file.exists():
         return np.zeros((len(order), 0), np.float32)
-    values = read_numbers(file, WANTED).values
+    values = read_numbers(file, WANTED, item="node").values
     _refuse_count(file, len(values), len(order))
     return values[order].astype(np.float32)
 

@@ -96,7 +96,7 @@ def store_text(
     splits = split_text(tokenized, window, 0 if by_seed else None)
     while (max_multiple + 1) * window > len(splits.test):
         max_multiple //= 2
-    content, digest = _stored_content(tokenized, tokenizer)
+    content, digest = _stored_content(tokenized, tokenizer, own=own)
     target = _path(root, digest)
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -129,18 +129,20 @@ def refuse_one_token(tokenized: text.Text, path: Path) -> None:
         raise ValueError(f"{path} has {units} {only!r}. Give a text with at least two different ones.")
 
 
-def _stored_content(tokenized: text.Text, tokenizer: text.Tokenizer) -> tuple[list[Any], str]:
+def _stored_content(tokenized: text.Text, tokenizer: text.Tokenizer, *, own: bool) -> tuple[list[Any], str]:
     """Content of the file of a text, and the digest of its name.
 
-    Texts of one version keep the digests of that version: single texts of characters or bytes, then those of documents
-    and of ids, then those with a val file or another tokenizer.
+    Texts of one version keep the digests of that version: tiny-shakespeare, then those of documents and of ids, then
+    those with a val file or another tokenizer, then single texts of a user. Tokens alone do not name a text: they are
+    ranks in its vocabulary, so two alphabets of one order have the same.
     """
     tokens, separator = tokenized.tokens.numpy().tobytes(), VOCABULARY_SEPARATOR.get(tokenized.unit)
     listed = msgspec.json.encode(tokenized.vocabulary).decode()
     vocabulary = listed if separator is None else separator.join(tokenized.vocabulary)
     content: list[Any] = [tokenized.unit, vocabulary, tokens]
     hashed, ends = tokenized.unit.encode() + tokens, list(tokenized.ends)
-    if tokenized.ends or tokenized.unit == "tokens":
+    alone = tokenized.unit == "characters" and not tokenized.given and own
+    if tokenized.ends or tokenized.unit == "tokens" or alone:
         content += [ends] if ends else []
         hashed += msgspec.msgpack.encode([vocabulary, tokenized.ends])
     if tokenized.given or separator is None:

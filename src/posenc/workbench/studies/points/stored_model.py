@@ -52,7 +52,7 @@ def classes(model: nn.Module, spec: RunSpec, store: Store) -> Classes:
     names = record.classes if record is not None and record.classes else generated
     variant = msgspec.convert(settings["row"], PointsVariant)
     attributes = tuple(filter(None, str(options.get("columns", "")).split(", ")))
-    normalization = {name: options[name] for name in ("origin", "factor", "standardized") if name in options}
+    normalization = {name: options[name] for name in task.NORMALIZATION if name in options}
 
     @torch.no_grad()
     def classify(cloud: Any) -> str:

@@ -18,6 +18,7 @@ each point's neighborhood but not its position cannot distinguish those.
 
 from __future__ import annotations
 
+from posenc.workbench.tasks.points.cloud_columns import NORMALIZATION
 from posenc.workbench.tasks.points.cloud_files import (
     CloudReading,
     FolderDescription,
@@ -60,6 +61,7 @@ __all__ = [
     "CELLS_PER_RADIUS",
     "FEATURE_CHANNELS",
     "MIRROR_PAIRS",
+    "NORMALIZATION",
     "SOLIDS",
     "SPOT_PARTS",
     "CloudReading",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,6 +37,14 @@ from posenc.workbench.dataset_record import SPLITS, DatasetRecord, Part, SplitPh
 from posenc.workbench.files.file_digests import contents_digest
 from posenc.workbench.files.user_files import UserFileError, require_file, require_reading
 from posenc.workbench.tasks.equal_items import TRAINING, equal_items_note, file_keys
+from posenc.workbench.tasks.points.cloud_columns import (
+    COLOR_SCALE,
+    CloudColumns,
+    columns_of,
+    common_color_scale,
+    on_scale,
+    refuse_different_columns,
+)
 from posenc.workbench.tasks.points.clouds import Clouds, Splits, fit_unit_ball
 from posenc.workbench.tasks.points.views import CloudSample
 from posenc.workbench.tasks.shapes import read_shape
@@ -54,12 +63,14 @@ class SampledCloud(NamedTuple):
         attributes: ``(N, A)`` features beside the coordinates.
         label: Number of the class.
         left_out: Sentences on points that were left out.
+        columns: Columns of the features in the file.
     """
 
     points: Points
     attributes: NDArray[np.float32]
     label: int
     left_out: tuple[str, ...] = ()
+    columns: CloudColumns = CloudColumns()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -166,15 +177,17 @@ def read_class_folders(folder: str | Path, reading: CloudReading) -> Splits:
                 f"no cloud of {missing[0]}{inside} in {folder} can be read. The first error: {first.strip('.')}.{named}"
             )
     everything = [cloud for part in parts.values() for cloud in part]
-    notes = (*listed.left_out, *left_out_sentences(left_out), *_left_out_points(everything))
+    columns = [cloud.columns for cloud in everything]
+    refuse_different_columns(Path(folder), columns)
+    color_scale, said = common_color_scale(columns)
+    notes = (*listed.left_out, *left_out_sentences(left_out), *_left_out_points(everything), *said)
     scale = _common_scale(everything) if reading.scale == "keep" else None
     name = Path(folder).resolve().name
-    made = {
-        part: dataclasses.replace(_stacked(name, listed.classes, clouds, reading.points, names, scale), notes=notes)
-        for part, clouds in parts.items()
-    }
+    stacked = partial(_stacked, name, listed.classes, most=reading.points, names=names, scales=(scale, color_scale))
+    made = {part: dataclasses.replace(stacked(clouds), notes=notes) for part, clouds in parts.items()}
     made = _standardized(made, names)
     common = {} if scale is None else {"origin": scale.origin.tolist(), "factor": scale.factor}
+    common |= {COLOR_SCALE: color_scale} if color_scale else {}
     made = {
         part: dataclasses.replace(clouds, normalization={**common, **clouds.normalization})
         for part, clouds in made.items()
@@ -234,7 +247,7 @@ def _sampled(
     points = cloud.points[order]
     if len(points) < LEAST_POINTS or (points == points[0]).all():
         raise UserFileError(f"it has {len(points)} different points with finite features; at least 3 are needed")
-    return SampledCloud(points, attributes[order], label, sentences)
+    return SampledCloud(points, attributes[order], label, sentences, columns_of(cloud, file.path, names))
 
 
 def read_cloud(
@@ -270,7 +283,8 @@ def read_cloud(
         file = CloudFile(Path("the array"), "array", len(made.points), lambda path, options: made)
     sampled = _sampled(file, 0, rng, reading, names)
     placed = fit_unit_ball(sampled.points) if scale is None else scale.apply(sampled.points)
-    attributes = torch.from_numpy(sampled.attributes).clone()
+    colored = on_scale(sampled.attributes, names, sampled.columns.color_scale, normalization.get(COLOR_SCALE, 0.0))
+    attributes = torch.from_numpy(colored).clone()
     for name, (mean, deviation) in normalization.get("standardized", {}).items():
         column = names.index(name)
         attributes[:, column] = (attributes[:, column] - mean) / deviation
@@ -311,16 +325,24 @@ def _common_scale(clouds: Sequence[SampledCloud]) -> CommonScale:
     return CommonScale(means.mean(0), 1 / float(np.median(radii)))
 
 
-def _stacked(name: str, classes: Sequence[str], clouds: Sequence[SampledCloud], most: int, names: tuple[str, ...],
-             scale: CommonScale | None) -> Clouds:  # fmt: skip
-    """Clouds of different sizes as one `Clouds`, padded with zeros."""
+def _stacked(
+    name: str,
+    classes: Sequence[str],
+    clouds: Sequence[SampledCloud],
+    *,
+    most: int,
+    names: tuple[str, ...],
+    scales: tuple[CommonScale | None, float],
+) -> Clouds:
+    """Clouds of different sizes as one `Clouds`, padded with zeros. scales: of the coordinates and of the colors."""
+    scale, color_scale = scales
     sizes = [len(cloud.points) for cloud in clouds]
     padded = min(sizes, default=most) < most
     points = np.zeros((len(clouds), max(sizes, default=most), 3), np.float32)
     attributes = np.zeros((*points.shape[:2], len(names)), np.float32)
     for row, cloud in enumerate(clouds):
         points[row, : sizes[row]] = fit_unit_ball(cloud.points) if scale is None else scale.apply(cloud.points)
-        attributes[row, : sizes[row]] = cloud.attributes
+        attributes[row, : sizes[row]] = on_scale(cloud.attributes, names, cloud.columns.color_scale, color_scale)
     return Clouds(
         name,
         tuple(classes),

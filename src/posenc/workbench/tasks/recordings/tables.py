@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from posenc.workbench.data.series_times import MISSING
 from posenc.workbench.files.user_files import SMALLER, csv_rows, number, read_text, require_file, require_reading, short
 from posenc.workbench.memory import require_memory
 from posenc.workbench.tasks.recordings.memory_map import memory_mapped_zeros
@@ -78,12 +79,13 @@ def read_tables(place: Path, folder: Path | None = None) -> Recordings:
                     f"a folder of {len(files)} recordings like {path.name}",
                     "Name a folder to write them to, folder=Path('frames'), or write one .npz by numpy.savez.",
                 )
+        _refuse_mixed_names(path, names, files[0], first)
         numbers, moved = _in_order(path, names, numbers, files[0], first)
         reordered += [path.name] if moved else []
         series.append(numbers if folder is None else _store_on_disk(numbers, folder))
     described = next((path for path in sorted(place.iterdir()) if path.name.lower() == CHANNELS_FILE), None)
     channels, coordinates, modules = (first, None, None) if described is None else _read_channels(described, first)
-    remarks = _remarks(place, files, reordered, first)
+    remarks = (*_remarks(place, files, reordered, first), *_unused_lines(described, channels))
     return Recordings(tuple(series), tuple(stems), channels, coordinates, modules, remarks=remarks)
 
 
@@ -144,6 +146,26 @@ def _in_order(
     return numbers[[names.index(name) for name in others]], True
 
 
+def _refuse_mixed_names(path: Path, names: tuple[str, ...], other: Path, others: tuple[str, ...]) -> None:
+    """Raise ValueError if one of two tables names its channels and the other does not: their order may differ."""
+    if bool(names) != bool(others):
+        named, bare = (path, other) if names else (other, path)
+        raise ValueError(
+            f"{named.name} names its channels in the first line, and {bare.name} does not, so their order may differ. "
+            f"Write the names into {bare.name} too, or leave them out of every table."
+        )
+
+
+def _unused_lines(path: Path | None, channels: Sequence[str]) -> tuple[str, ...]:
+    """Sentence on lines of ``channels.csv`` whose channel no table has; none without them."""
+    if path is None:
+        return ()
+    names, *rows = _csv_rows(path)
+    column = [name.strip().lower() for name in names].index("channel")
+    unused = [row[column].strip() for row in rows if row[column].strip() not in channels]
+    return (f"Not used: the lines of {path.name} of {_listed(unused)}, which no table has.",) if unused else ()
+
+
 def _listed(names: Sequence[str]) -> str:
     """The first three names, and the number of the others."""
     shown = ", ".join(map(repr, names[:3]))
@@ -190,9 +212,14 @@ def _csv_rows(path: Path) -> list[list[str]]:
 
 
 def _are_names(cells: list[str]) -> bool:
-    """True if a cell of the first line is no number, or if its cells count from 0 or 1, as columns without names do."""
+    """True if a cell of the first line is no number, or if its cells count from 0 or 1, as columns without names do.
+
+    Words for a missing value beside numbers are no names: it is a line of numbers, which names the cell to mend.
+    """
     counted = [cell.strip() for cell in (cells[1:] if not cells[0].strip() else cells)]
-    return _are_counted(counted) or not all(_is_number(cell) for cell in cells)
+    words = [cell for cell in cells if not _is_number(cell)]
+    missing = len(words) < len(cells) and all(word.strip().lower() in MISSING for word in words)
+    return _are_counted(counted) or bool(words and not missing)
 
 
 def _are_counted(cells: Sequence[str]) -> bool:
@@ -259,7 +286,10 @@ def _read_channels(
     names = [name.strip().lower() for name in names]
     if "channel" not in names or any(len(row) != len(names) for row in rows):
         raise ValueError(f"{path.name} needs a column 'channel' and, in every line, as many cells as in the first.")
-    table = {row[names.index("channel")].strip(): dict(zip(names, row, strict=True)) for row in rows}
+    listed = [row[names.index("channel")].strip() for row in rows]
+    if twice := [channel for channel in listed if listed.count(channel) > 1]:
+        raise ValueError(f"{path.name} has two lines of the channel {twice[0]!r}. Keep one line of each channel.")
+    table = {channel: dict(zip(names, row, strict=True)) for channel, row in zip(listed, rows, strict=True)}
     channels = channels or tuple(table)
     if missing := [channel for channel in channels if channel not in table]:
         raise ValueError(f"{path.name} has no line of the channel {missing[0]!r}. Each channel needs one.")
