@@ -151,6 +151,35 @@ def command_attempts() -> Iterator[Attempt]:
         )
 
 
+def study_attempts() -> Iterator[Attempt]:
+    """Each study with each thing that is not a file in place of the user's file."""
+    import hostile_files as hostile
+    from posenc import cli
+
+    def call(study: str, name: str, kind: str, folder: Path) -> tuple[str, str]:
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        hostile.SPECIAL[kind](file)
+        printed, code = io.StringIO(), None
+        try:
+            with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
+                cli.main(["run", study, Path(name).parts[0], "--dry-run", "--out", "runs"])
+        except SystemExit as leaving:
+            code = leaving.code
+        sentence = printed.getvalue().removeprefix("posenc: ").rstrip()
+        if "\n" in sentence:
+            return "several lines", sentence
+        return ("refused" if code == 2 else f"exit code {code}"), sentence
+
+    special = module("workbench/studies/test_special_files.py")
+    for study, names in special.FILES.items():
+        for name in names:
+            for kind in special.KINDS:
+                yield Attempt(
+                    "study", f"posenc run {study} {name}: {kind}", lambda f, s=study, n=name, k=kind: call(s, n, k, f)
+                )
+
+
 def store_attempts() -> Iterator[Attempt]:
     """Each file of a stored run with each damage: the run is named, the others are shown."""
     runs = module("workbench/storage/test_run_folders.py")
@@ -180,7 +209,7 @@ def store_attempts() -> Iterator[Attempt]:
 
 def attempts() -> list[Attempt]:
     """All attempts."""
-    return [*reader_attempts(), *command_attempts(), *store_attempts()]
+    return [*reader_attempts(), *command_attempts(), *study_attempts(), *store_attempts()]
 
 
 def start_measuring() -> None:

@@ -343,7 +343,5 @@ def test_of_four_unnamed_columns_from_0_to_255_no_three_are_taken_for_the_colors
     np.save(tmp_path / "a.npy", np.concatenate([POINTS, [[9], [8], [7], [6]], COLORS], 1))
     found = cloud(tmp_path / "a.npy")
     assert found.names == ("column 4", "column 5", "column 6", "column 7")
-    with pytest.raises(
-        UserFileError, match=r"it has no colors; it has column 4, .* Name its columns"
-    ):
+    with pytest.raises(UserFileError, match=r"it has no colors; it has column 4, .* Name its columns"):
         found.select(("red", "green", "blue"))

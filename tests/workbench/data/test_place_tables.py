@@ -321,3 +321,12 @@ def test_classes_that_are_one_number_are_refused_and_another_case_is_said(tmp_pa
     table(path, **places, kind=[("Yes", "yes", "no")[i % 3] for i in range(ROWS)])
     said = " ".join(read(path, "places", ReadingOptions(target="kind")).left_out)
     assert "The labels Yes, yes differ in case alone and are 2 classes." in said
+
+
+def test_words_that_are_read_as_missing_are_named(tmp_path: Path) -> None:
+    columns = {"lat": LATITUDES, "lon": LONGITUDES, "continent": [("NA", "AS", "EU")[i % 3] for i in range(ROWS)]}
+    kinds = ["none" if i < 6 else ("some", "much")[i % 2] for i in range(ROWS)]
+    read_as = read(table(tmp_path / "a.csv", **columns, kind=kinds), "places", ReadingOptions(target="kind"))
+    said = " ".join(read_as.left_out)
+    assert "Read as missing in the column kind: none (6 rows)." in said
+    assert "Read as missing in the column continent: NA (" in said

@@ -20,7 +20,7 @@ from posenc.workbench.data.missing_codes import code_sentences
 from posenc.workbench.data.place_coordinates import listed, other_coordinates
 from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.data.series_times import COMPACT_DATE, MISSING, is_number, read_times
-from posenc.workbench.data.table_cells import Cells, is_row_number, numbers_of
+from posenc.workbench.data.table_cells import Cells, is_row_number, missing_words, numbers_of
 from posenc.workbench.files.user_files import UserFileError, short
 
 MOST_CATEGORIES = 30
@@ -104,6 +104,7 @@ def read_features(cells: Cells, options: ReadingOptions, used: Sequence[str], ro
         elif made.codes is not None:
             codes[name] = made.codes
             categories.append((name, made.categories))
+            notes += missing_words(name, (str(cells.column(name)[row]) for row in rows.tolist()))
     if missing := sum(int(np.isnan(each).sum()) for each in numeric.values()):
         of = ", ".join(name for name, each in numeric.items() if np.isnan(each).any())
         notes.append(

@@ -24,6 +24,7 @@ from posenc.workbench.data.table_cells import (
     TableNoun,
     has_numbers,
     is_row_number,
+    missing_words,
     numbers_of,
     refuse_repeated_names,
 )
@@ -142,7 +143,8 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
         held &= np.array([cell.strip().lower() not in MISSING for cell in cells.column(special["groups"])])
     rows = np.flatnonzero(held)
     if lacking := len(texts) - len(rows):
-        notes.append(f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group.")
+        left_out = f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group."
+        notes += [left_out, *missing_words(target, texts)]
     if len(rows) < LEAST_ROWS:
         raise UserFileError(
             f"{cells.path} has {len(rows)} rows with coordinates and {target}, and five folds need {LEAST_ROWS}. Give "

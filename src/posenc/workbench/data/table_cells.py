@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice, pairwise
 from pathlib import Path
@@ -361,6 +362,21 @@ def has_numbers(cells: Sequence[str]) -> bool:
     """True if the first cells with a value are numbers."""
     held = list(islice((cell.strip() for cell in cells if cell.strip().lower() not in MISSING), 100))
     return bool(held) and all(map(is_number, held))
+
+
+def missing_words(name: str, texts: Iterable[str]) -> list[str]:
+    """Say which words of a column are read as a missing value, as they may be names: NA is Namibia.
+
+    Args:
+        name: Name of the column.
+        texts: Its cells.
+
+    Returns:
+        One sentence, or none without such words. Empty cells and nan are not named.
+    """
+    words = Counter(text for text in map(str.strip, texts) if text.lower() in MISSING - {"", "nan"})
+    listed = ", ".join(f"{word} ({count_of(count, 'rows')})" for word, count in sorted(words.items()))
+    return [f"Read as missing in the column {name}: {listed}."] if listed else []
 
 
 def is_row_number(name: str, cells: Sequence[str]) -> bool:
