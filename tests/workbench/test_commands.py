@@ -136,6 +136,10 @@ def check_saved_figures(result: StudyResult, folder):
         ({"study": "image-fitt"}, "Did you mean image-fit"),
         ({"study": "image-fit", "preset": "fast"}, "The presets of image-fit are"),
         ({"study": "latin-squares", "source": "photo.png"}, "takes no file or folder"),
+        (
+            {"study": "latin-squares", "source": "dim=32"},
+            r"no file dim=32\. If it is a setting, .* --set dim=32",
+        ),
         ({"study": "image-fit", "source": "absent.png"}, "absent.png does not exist"),
         ({"study": "image-fit", "seeds": 0}, "At least one seed is needed; got seeds=0"),
         ({"study": "image-fit", "jobs": 0}, "got jobs=0"),

@@ -202,6 +202,8 @@ def refuse_source(study: str, takes: str, source: Path | None) -> None:
     """
     if source is None:
         return
+    if "=" in source.name and not source.exists():
+        raise ValueError(f"there is no file {source}. If it is a setting, each has its own --set: --set {source}")
     if not takes:
         raise ValueError(f"{study} takes no file or folder; got {source}. Leave it out.")
     if not source.exists():

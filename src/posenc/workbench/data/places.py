@@ -142,9 +142,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     if "groups" in special:
         held &= np.array([cell.strip().lower() not in MISSING for cell in cells.column(special["groups"])])
     rows = np.flatnonzero(held)
-    if lacking := len(texts) - len(rows):
-        left_out = f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group."
-        notes += [left_out, *missing_words(target, texts)]
+    notes += _left_out(len(texts) - len(rows), target, texts)
     if len(rows) < LEAST_ROWS:
         raise UserFileError(
             f"{cells.path} has {len(rows)} rows with coordinates and {target}, and five folds need {LEAST_ROWS}. Give "
@@ -233,6 +231,14 @@ def is_possible_target(column: Sequence[str], name: str) -> bool:
         return False
     held = {cell.strip() for cell in column if cell.strip().lower() not in MISSING}
     return len(held) > 1 and not is_row_number(name, column)
+
+
+def _left_out(lacking: int, target: str, texts: list[str]) -> list[str]:
+    """Sentences on rows that are left out, and on words of the target that are read as missing."""
+    if not lacking:
+        return []
+    rows = f"Left out: {count_of(lacking, 'rows')} without a coordinate, target, time or group."
+    return [rows, *missing_words(target, texts)]
 
 
 def _targets(
