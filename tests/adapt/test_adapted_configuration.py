@@ -224,3 +224,10 @@ def test_a_configuration_without_a_width_is_refused():
 
 def test_every_key_of_every_kind_has_its_check():
     assert {name for needed, optional, _ in READERS.values() for name in (*needed, *optional)} <= set(ROPE_KEYS)
+
+
+@pytest.mark.parametrize(("head", "turning"), [(88, 30), (80, 32), (100, 58)])
+def test_a_stated_number_of_channels_is_not_rounded(head, turning):
+    """As a share of the head, 30 of 88 channels were 29."""
+    found = configured(config(hidden_size=2 * head, rope_theta=500.0, rotary_dim=turning))
+    assert (found.head_dim, found.of) == (turning, head)

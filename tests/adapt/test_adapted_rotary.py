@@ -168,6 +168,40 @@ def test_frequencies_that_a_model_has_rounded_are_still_its_own(dtype):
         llama(Speaker(TheirRotary(theta(20.0)), config(rope_theta=500.0)).to(dtype))
 
 
+class InItsDtype(TheirRotary):
+    """Computes and returns cosines and sines in the dtype of its buffers."""
+
+    def forward(self, x, position_ids):
+        angle = position_ids[..., None].to(self.inv_freq.dtype) * self.inv_freq
+        angle = torch.cat([angle, angle], -1)
+        return angle.cos(), angle.sin()
+
+
+class Cached(TheirRotary):
+    """Looks cosines and sines up in tables that were computed once, as older models do."""
+
+    def __init__(self, theta):
+        super().__init__(theta)
+        angle = torch.arange(64)[:, None] * torch.cat([theta, theta])
+        self.register_buffer("cos", angle.cos().float(), persistent=False)
+        self.register_buffer("sin", angle.sin().float(), persistent=False)
+
+    def forward(self, x, position_ids):
+        return self.cos[position_ids].to(x.dtype), self.sin[position_ids].to(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("kind", [TheirRotary, InItsDtype, Cached])
+@pytest.mark.parametrize("width", [16, 128])
+def test_another_base_than_the_stated_one_is_refused_in_every_dtype(kind, dtype, width):
+    stated = config(hidden_size=2 * width, rope_theta=10_000.0)
+    own = llama(Speaker(kind(theta(10_000.0, width)), stated).to(dtype))
+    assert own.rotary_emb.scheme.theta == pytest.approx(theta(10_000.0, width).tolist())
+    for base in (30_000.0, 12_000.0) if kind is TheirRotary else (30_000.0,):
+        with pytest.raises(ValueError, match="by other angles"):
+            llama(Speaker(kind(theta(base, width)), stated).to(dtype))
+
+
 def test_a_model_with_more_rotations_than_would_be_replaced_is_refused():
     model = Speaker(TheirRotary(theta(500.0)), config(rope_theta=500.0))
     model.others = nn.ModuleList([TheirRotary(theta(20.0))])

@@ -67,6 +67,24 @@ def test_the_sign_of_a_number_is_no_hyphen() -> None:
         assert with_present_labels(studies.find("latin-squares"), request).schemes == (label,)
 
 
+def test_the_number_of_a_learned_table_has_one_form(tmp_path: Path) -> None:
+    study = studies.find("latin-squares")
+    for names, label in (
+        (("learned-2.0", "learned-2", "learned-2e0"), "learned-2"),
+        (("learned-0.20", "learned-.2"), "learned-0.2"),
+        (("learned-0.30",), "learned-0.3"),
+        (("learned-0.123456789",), "learned-0.123456789"),
+    ):
+        assert with_present_labels(study, Request(preset="quick", schemes=list(names))).schemes == (label,)
+    plans = [study.plan(Request(preset="quick", schemes=[name], seeds=[0]), Store(tmp_path)) for name in
+             ("learned-2", "learned-2.0")]  # fmt: skip
+    first, second = ([(spec.condition, spec.variant, spec.identity) for spec in specs] for specs in plans)
+    assert first == second
+    assert {variant for _, variant, _ in first} == {"learned-2"}
+    for name in ("learned-0.02-4-heads", "learned-big", "learned-nan"):
+        assert with_present_labels(studies.find("gridpe"), Request(preset="quick", schemes=[name])).schemes == (name,)
+
+
 def test_a_store_a_pack_and_a_file_with_old_labels_are_read_under_the_present_ones(tmp_path: Path) -> None:
     old, label = Store(tmp_path / "old"), "learned, 4 heads"
     old.finish(spec("gridpe", label), RunResult(metrics={"accuracy": 0.5}), {"seconds": 1.0})

@@ -55,7 +55,8 @@ def configured(config: Any, *, length: int | None = None, pairing: Pairing = "ha
     given = _rope_parameters(config, head)
     kind, base, part = given.pop("rope_type"), given.pop("rope_theta"), given.pop("partial_rotary_factor", None)
     part = 1.0 if part is None else part
-    rotary_dim = head if kind == "proportional" else int(head * part)
+    stated = value_of(config, "rotary_dim")  # as a share of the head it is rounded, and 30 of 88 channels become 29
+    rotary_dim = head if kind == "proportional" else int(head * part if stated is None else stated)
     if kind not in READERS:
         raise ValueError(
             f"the rotation {kind!r} is none of {', '.join(READERS)}. Build it yourself: llama(model, "

@@ -281,15 +281,37 @@ def _refuse_other_angles(module: Any, kind: Kind, rope: RoPE | LengthRoPE, lengt
     if kind.turning == rope.head_dim:
         at = torch.tensor([ids])
         ours = torch.stack(Rotary(rope, kind)(torch.zeros(1), at))
-        kept = [torch.float32, *(t.dtype for t in (theirs, *module.rotary_emb.buffers()) if t.is_floating_point())]
-        allowed = ROUNDED * max(torch.finfo(dtype).eps for dtype in kept) * (1 + at[..., None])
-        if bool(((ours - theirs).abs() <= allowed).all()):
+        if bool(((ours - theirs).abs() <= _rounding(module.rotary_emb, theirs.dtype, kind, rope, at)).all()):
             return
     raise ValueError(
         f"the `rotary_emb` of {type(module).__name__} rotates {kind.turning} channels by other angles than its "
         "configuration describes, so posenc does not know this rotation. Build the scheme that rotates as the "
         f'model does and pass it: llama(model, RoPE({kind.turning}, .., pairing="{kind.pairs}")).'
     )
+
+
+def _rounding(rotary: nn.Module, dtype: torch.dtype, kind: Kind, rope: RoPE | LengthRoPE, at: Tensor) -> Tensor:
+    """Largest difference of cosines and sines ``(1, N, d)`` of equal rotations, from the dtypes of a model.
+
+    A model in bfloat16 may have rounded its inverse frequencies, each by 2**-8 of its value. Its cosines and sines may
+    be rounded too.
+    """
+    fixed = rope.rope(max(2, int(at.max()) + 1)) if isinstance(rope, LengthRoPE) else rope
+    theta = repeat_numbers(torch.tensor(fixed.theta), kind.numbers)
+    position = at[..., None]
+    allowed = ROUNDED * torch.finfo(torch.float32).eps * (1 + position) + torch.zeros_like(theta)
+    narrow = [torch.finfo(each.dtype) for each in rotary.buffers() if _is_narrow(each.dtype)]
+    stored = [torch.finfo(each.dtype) for each in rotary.buffers() if _is_narrow(each.dtype) and each.ndim > 1]
+    made = [torch.finfo(dtype)] if _is_narrow(dtype) else []
+    for each in (*narrow[:1], *made, *made):  # a model with cosines in this dtype may round its angles in it too
+        allowed = allowed + each.eps / 2 * position * theta.clamp(min=each.tiny)
+    for each in (*stored[:1], *made):
+        allowed = allowed + each.eps / 2
+    return max(1.0, fixed.attention_factor) * allowed
+
+
+def _is_narrow(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point and torch.finfo(dtype).eps > torch.finfo(torch.float32).eps
 
 
 def _pairs_of(module: Any, d: int, numbers: Order) -> Layout | None:

@@ -18,10 +18,12 @@ from posenc.workbench.advice.kinds import KINDS, Kind
 from posenc.workbench.advice.race import Rung
 from posenc.workbench.advice.recognition import by_name, recognize
 from posenc.workbench.advice.trainer import Deadline
+from posenc.workbench.data.reading_options import ReadingOptions
 from posenc.workbench.executors.processes import Local
 from posenc.workbench.executors.stop_requests import TimeIsOver
 from posenc.workbench.progress import Event
 from posenc.workbench.storage.store import Store
+from posenc.workbench.studies.places.stored_places import store_table
 from posenc.workbench.studies.places.variants import WITH_FURTHER_AXES
 from tiny_data import WRITERS
 from toy_work import toys
@@ -188,6 +190,29 @@ def test_the_deadline_raises_in_the_midst_of_a_run() -> None:
     late.slow_down(1000.0)
     assert 78 < late.remaining() < 81, "a fifth of the budget at most"
     assert str(Local(1)).startswith("one process")
+
+
+def test_the_code_of_a_table_reads_dates_of_eight_digits_as_times(tmp_path: Path) -> None:
+    """The code read 20240131 and 20240201 as numbers that are 70 apart, and the race as times a day apart."""
+    days = pd.date_range("2023-12-01", periods=80).strftime("%Y%m%d")
+    draw = np.random.default_rng(0)
+    frame = pd.DataFrame({
+        "lon": draw.uniform(6, 15, 80), "lat": draw.uniform(47, 54, 80), "height": draw.normal(size=80),
+        "sold": days[::-1].astype(int), "built": days.astype(int), "price": draw.uniform(1, 2, 80),
+    })  # fmt: skip
+    frame["built"] = frame["built"].astype("Int64").where(frame.index != 7)
+    frame.to_csv(tmp_path / "houses.csv", index=False)
+    options = ReadingOptions(target="price", time="sold")
+    digest, table = store_table(tmp_path / "store", tmp_path / "houses.csv", options)
+    columns = advise_module._columns(Store(tmp_path / "store"), {"data": {"table": digest}})
+    assert columns.dates == ("built", "sold")
+    settings = {"row": {"view": "lonlat"}, "data": {}}
+    code = advise_module.sklearn_code(settings, ("Coordinates(axes=2)",), columns)
+    names: dict = {}
+    exec(code, names)
+    for read in (frame, pd.read_csv(tmp_path / "houses.csv"), pd.read_csv(tmp_path / "houses.csv", dtype=str)):
+        seconds = names["numbers"](read[["built", "sold"]]).to_numpy(float)
+        assert np.array_equal(seconds, np.stack([table.numeric[:, 1], table.times], 1), equal_nan=True)
 
 
 @pytest.mark.parametrize("view", ["region", "lonlat"])

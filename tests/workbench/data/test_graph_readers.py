@@ -243,6 +243,14 @@ def test_data_of_which_some_lack_features_or_an_answer_are_refused(tmp_path: Pat
         write_tu_folder(tmp_path / "b", data)
 
 
+@pytest.mark.parametrize("bad", ["", "  ", "two\nlines", "end\n", "a\u2028b", "a\r"])
+def test_a_class_that_is_not_one_line_is_refused(tmp_path: Path, bad: str) -> None:
+    graphs = [[(0, 1)], [(0, 1), (1, 2)], [(0, 1)]]
+    with pytest.raises(ValueError, match=r"graph 1 of the list has the class .*give a text that is not empty and has"):
+        write_tu_folder(tmp_path / "x", graphs, ["a", bad, "c"])
+    assert not (tmp_path / "x").exists()
+
+
 def test_a_folder_with_two_data_sets_names_them(tmp_path: Path) -> None:
     folder = tu(tmp_path / "X")
     (folder / "Y_A.txt").write_text("1, 2\n")

@@ -62,3 +62,17 @@ def test_every_point_is_named_and_the_null_is_shaded():
     assert "an untrained table" in pictures[1].figures[0].svg
     assert "an untrained table, mean 2.00 ± 2 SD (SD 0.25)" in pictures[1].key
     assert [cells[0] for cells in pictures[0].table.rows] == ["e", "c", "d", "a", "b"]
+
+
+def test_each_point_has_its_own_null():
+    x, y = sides((1, 2, 3, 4, 5), (0.2, 0.1, 0.4, 0.3, 0.5))
+    own = {"a": {0: 0.25, 1: 0.75}, "b": {0: 9.0}}
+    group = scatter_plot(x, y, own_null=own, own_null_label="untrained models", **LABELS).blocks[1]
+    assert "Hollow circle, joined by a dashed line: untrained models of the encoding, mean over seeds." in group.key
+    assert "Shaded band" not in group.key
+    assert group.table.columns[-1] == "Distance, untrained models"
+    nulls = {cells[0]: cells[-1] for cells in group.table.rows}
+    assert nulls == {"a": "0.500", "b": "9.000", **dict.fromkeys("cde", "–")}
+    plain = scatter_plot(x, y, **LABELS).blocks[1]
+    assert "Hollow" not in plain.key
+    assert group.figures[0].svg != plain.figures[0].svg

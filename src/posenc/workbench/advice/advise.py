@@ -61,6 +61,8 @@ REFERENCE_SEEDS = 5
 """Most seeds of a baseline: one for each fold of a table."""
 SLACK = 2.0
 """Factor on the predicted time of baselines, whose cost is a constant of the study."""
+COMPACT_TIMES = "are read as dates: year, month, day."
+"""End of the sentence of a table whose times are dates of eight digits."""
 _NOTHING = Score(-math.inf, -math.inf, -math.inf, 0.0)
 """Score of a run that has not finished."""
 
@@ -397,4 +399,6 @@ def _columns(store: Store, settings: Mapping[str, Any]) -> TableColumns:
     times = (table.options["time"],) if len(table.times) else ()
     texts = tuple(name for name, _ in table.categories)
     target = str(table.options.get("target", ""))
-    return TableColumns(table.names, (*table.numeric_names, *times), texts, target, bool(table.classes))
+    dates = [name for name in table.numeric_names if f"The column {name} is read as dates." in table.left_out]
+    dates += [name for name in times if any(note.endswith(COMPACT_TIMES) for note in table.left_out)]
+    return TableColumns(table.names, (*table.numeric_names, *times), texts, target, bool(table.classes), tuple(dates))

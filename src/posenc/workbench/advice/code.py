@@ -128,6 +128,7 @@ class TableColumns(NamedTuple):
     Attributes:
         coordinates: Columns of the coordinates.
         numbers: Columns of numbers and dates.
+        dates: Those of them that have dates of eight digits, as 20240301.
         texts: Columns of categories.
         target: Column to predict.
         classes: True if the target has classes.
@@ -138,12 +139,32 @@ class TableColumns(NamedTuple):
     texts: tuple[str, ...] = ()
     target: str = ""
     classes: bool = False
+    dates: tuple[str, ...] = ()
 
 
 NUMBERS = """\
 def numbers(columns):
     seconds = lambda column: (pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
     return columns.apply(lambda column: column if column.dtype.kind in "biuf" else seconds(column))
+
+
+"""
+DATES = """\
+dates = {dates}  # columns of year, month and day in eight digits
+
+
+def numbers(columns):
+    def seconds(column):
+        if column.name in dates:
+            days = pd.to_numeric(column, errors="coerce").astype("Int64").astype("string")
+            times = pd.to_datetime(days, format="%Y%m%d", utc=True)
+        elif column.dtype.kind in "biuf":
+            return column
+        else:
+            times = pd.to_datetime(column, utc=True)
+        return (times - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+
+    return columns.apply(seconds)
 
 
 """
@@ -167,7 +188,8 @@ def sklearn_code(settings: Mapping[str, Any], calls: tuple[str, ...], columns: T
     code, place = "", "'passthrough'"
     if view == "region":
         code, place = _region_code(settings["data"]["region"]), "FunctionTransformer(region)"
-    code += NUMBERS if columns.numbers else ""
+    if columns.numbers:
+        code += DATES.format(dates=list(columns.dates)) if columns.dates else NUMBERS
     steps = [f"    ('place', {place}, {list(columns.coordinates)}),"]
     if columns.numbers:
         filled = "make_pipeline(FunctionTransformer(numbers), SimpleImputer(add_indicator=True))"

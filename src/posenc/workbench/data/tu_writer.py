@@ -23,8 +23,8 @@ def write_tu_folder(folder: Path, graphs: Sequence[Any], answers: Sequence[Any] 
             graph.
 
     Raises:
-        ValueError: There is no graph, a graph cannot be read, has no answer or another number of them, or the folder
-            holds files.
+        ValueError: There is no graph, a graph cannot be read, has no answer or another number of them, a class is empty
+            or has a line break, or the folder holds files.
 
     Example:
         >>> import tempfile
@@ -46,6 +46,11 @@ def write_tu_folder(folder: Path, graphs: Sequence[Any], answers: Sequence[Any] 
     if bad := [at for at, each in enumerate(given) if not _is_class(each) and not _finite(each)]:
         raise ValueError(
             f"graph {bad[0]} of the list has the answer {given[bad[0]]}. Give finite numbers, or leave it out."
+        )
+    if bad := [at for at, each in enumerate(given) if isinstance(each, str) and not _is_one_line(each)]:
+        raise ValueError(
+            f"graph {bad[0]} of the list has the class {given[bad[0]]!r}. Each class is one line of a file, so give a "
+            "text that is not empty and has no line break."
         )
     if folder.exists() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds files already. Name another folder.")
@@ -79,6 +84,11 @@ def _is_class(answer: Any) -> bool:
         return True
     values = np.asarray(answer)
     return values.size == 1 and values.dtype.kind in "iub"
+
+
+def _is_one_line(text: str) -> bool:
+    """True for a text that a reader finds as one line. The added dot shows a line break at the end."""
+    return bool(text.strip()) and len(f"{text}.".splitlines()) == 1
 
 
 def _finite(answer: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from posenc.measure.statistics import Estimate, t_interval
@@ -33,6 +34,8 @@ def scatter_plot(
     y_label: str,
     null: tuple[float, float] | None = None,
     null_label: str = "a random table",
+    own_null: Mapping[str, BySeed] | None = None,
+    own_null_label: str = "untrained models",
     control: Mapping[str, float] | None = None,
     control_label: str = "the control",
     published: str = "",
@@ -49,6 +52,9 @@ def scatter_plot(
         y_label: Label of the vertical axis, with its unit.
         null: Mean and SD of x under the null (for example untrained tables), drawn as a shaded band of ± 2 SD.
         null_label: Name of the null.
+        own_null: scheme -> seed -> value on the horizontal axis under a null of the scheme itself, such as its
+            untrained models. Its mean is a hollow circle that a line joins to the point of the scheme.
+        own_null_label: Name of these nulls.
         control: scheme -> value to control for (for example the norm of a table). The partial ρ is reported too: the
             correlation of the ranks after the control's ranks are regressed out of both.
         control_label: Name of the control.
@@ -65,13 +71,19 @@ def scatter_plot(
         reason = f"A rank correlation needs at least {FEWEST_SCHEMES} encodings with both values; "
         return Panel(title, (Text((reason + f"there are {len(shared)}{names}.",)),), caption)
     at = {scheme: (_t_interval(x[scheme], level), _t_interval(y[scheme], level)) for scheme in shared}
-    svg = _draw(at, null, null_label, x_label, y_label, id_prefix(title))
+    hollow = {scheme: fmean(own_null[scheme].values()) for scheme in shared if own_null and own_null.get(scheme)}
+    svg = _draw(at, null, null_label, hollow, x_label, y_label, id_prefix(title))
     key = "Point: one encoding, mean over seeds. Cross: ± 1 SD over seeds."
     key += f" Shaded band: {null_label}, mean {number(null[0])} ± 2 SD (SD {number(null[1])})." if null else ""
+    key += (
+        f" Hollow circle, joined by a dashed line: {own_null_label} of the encoding, mean over seeds." if hollow else ""
+    )
     sentences = _correlation_sentences(at, control, control_label, level)
     alt = f"{y_label} by {x_label} for {count(len(shared), 'encoding')}. {sentences[0]}"
     figure = Figure(svg, f"{capitalize(y_label)} by {x_label}", alt)
-    table = _table(f"{title}: values", at, x_label, y_label, control, control_label)
+    further = {control_label: control} if control is not None else {}
+    further |= {f"{x_label}, {own_null_label}": hollow} if hollow else {}
+    table = _table(f"{title}: values", at, x_label, y_label, further)
     blocks: tuple[Block, ...] = (
         Text(tuple(filter(None, (*sentences, published)))),
         FigureGroup((figure,), key, table),
@@ -111,6 +123,7 @@ def _draw(
     at: Mapping[str, tuple[Estimate, Estimate]],
     null: tuple[float, float] | None,
     null_label: str,
+    own_null: Mapping[str, float],
     x_label: str,
     y_label: str,
     prefix: str,
@@ -118,13 +131,18 @@ def _draw(
     with plot_style():
         figure, axes = canvas(WIDTH, 320, 50, 14, 24 if null else 10, 44)
         band = [null[0] - 2 * null[1], null[0] + 2 * null[1]] if null else []
-        axes.set_xlim(*_with_margin([end for a, _ in at.values() for end in _sd_range(a)] + band))
+        ends = [end for a, _ in at.values() for end in _sd_range(a)]
+        axes.set_xlim(*_with_margin([*ends, *band, *own_null.values()]))
         axes.set_ylim(*_with_margin([end for _, b in at.values() for end in _sd_range(b)]))
         if null:
             _draw_null(axes, null, null_label)
         for a, b in at.values():
             for across, up in ((_sd_range(a), (b.mean, b.mean)), ((a.mean, a.mean), _sd_range(b))):
                 axes.plot(across, up, color=FIRST, linewidth=1, alpha=0.4, zorder=1)
+        for scheme, value in own_null.items():
+            a, b = at[scheme]
+            axes.plot([value, a.mean], [b.mean, b.mean], color=MUTED, linewidth=0.6, alpha=0.5, dashes=(3, 2), zorder=0)
+            axes.plot([value], [b.mean], "o", markersize=6, markerfacecolor="none", markeredgecolor=MUTED, zorder=1)
         axes.plot(
             [a.mean for a, _ in at.values()],
             [b.mean for _, b in at.values()],
@@ -196,9 +214,9 @@ def _table(
     at: Mapping[str, tuple[Estimate, Estimate]],
     x_label: str,
     y_label: str,
-    control: Mapping[str, float] | None,
-    control_label: str,
+    further: Mapping[str, Mapping[str, float]],
 ) -> Table:
+    """The values of the points, with a column for each further value of the encodings."""
     body = []
     x_digits, y_digits = (decimals((max(side) - min(side)) / 20) for side in zip(*_means(at), strict=True))
     for scheme, (a, b) in sorted(at.items(), key=lambda item: (-item[1][1].mean, item[0])):
@@ -209,10 +227,10 @@ def _table(
             number(b.sd, y_digits),
             f"{a.n}, {b.n}",
         ]
-        cells += [number(control.get(scheme, math.nan), 3)] if control is not None else []
+        cells += [number(values.get(scheme, math.nan), 3) for values in further.values()]
         body.append((scheme, *cells))
     columns = ["Encoding", capitalize(x_label), "SD", capitalize(y_label), "SD", "Seeds (x, y)"]
-    columns += [capitalize(control_label)] if control is not None else []
+    columns += map(capitalize, further)
     return Table(caption, tuple(columns), tuple(body))
 
 

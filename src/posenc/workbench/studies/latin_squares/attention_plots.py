@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean, stdev
+from statistics import fmean
 
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel, Text
-from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
+from posenc.workbench.report.result_rows import Row, values_by_scheme
 from posenc.workbench.report.scatter_plot import scatter_plot
 from posenc.workbench.report.score_plot import Score, score_plots
 from posenc.workbench.studies.latin_squares import published
@@ -73,7 +73,7 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
     learned_cosine = {label: seeds for label, seeds in cosine.items() if label.startswith("learned-")}
     others = [label for label in cosine if (label in TABLE_1 and label != "2d-fixed") or label == "learned-0.2"]
     divergence = values_by_scheme(rows, "attention_jsd")
-    null = _untrained(rows)
+    untrained = values_by_scheme(rows, "attention_cosine_untrained")
     return [
         scatter_plot(
             learned_cosine,
@@ -81,8 +81,8 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
             title="Accuracy by cosine similarity of attention maps",
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
-            null=null,
-            null_label="untrained models",
+            own_null=untrained,
+            own_null_label="untrained models",
             control={label: sigma_of(label) for label in learned_cosine},
             control_label="the initial standard deviation",
             published="The paper reports rho = 0.96 over twenty standard deviations (Fig. 3C).",
@@ -101,8 +101,8 @@ def _against_accuracy(rows: Sequence[Row]) -> list[Panel]:
             title="Accuracy by cosine similarity of attention maps: other encodings",
             x_label="cosine similarity with 2d-fixed",
             y_label=OOD_ACCURACY,
-            null=null,
-            null_label="untrained models",
+            own_null=untrained,
+            own_null_label="untrained models",
             published="In the paper 1d-fixed is most similar, then learned-0.2 (Fig. A9C-D).",
         ),
     ]
@@ -125,13 +125,6 @@ def _similarity_by_encoding(rows: Sequence[Row]) -> Panel:
     )
 
 
-def _untrained(rows: Sequence[Row]) -> tuple[float, float] | None:
-    """Mean and standard deviation of the cosine similarity of untrained models; None for fewer than two."""
-    untrained: dict[str, BySeed] = values_by_scheme(rows, "attention_cosine_untrained")
-    values = [value for seeds in untrained.values() for value in seeds.values()]
-    return (fmean(values), stdev(values)) if len(values) > 1 else None
-
-
 def _attention_maps(data: PageData) -> Panel:
     maps = {label: measured_arrays(data, label).get("attention", ()) for label in ATTENTION_MAP_VARIANTS}
     groups = [
@@ -146,8 +139,8 @@ def _attention_maps(data: PageData) -> Panel:
             "Rows are queries and columns keys, both cell by cell of the 4 x 4 grid in row-major order. Mean over the "
             "out-of-distribution puzzles, first seed. The first maps are those of 2d-fixed, the paper's reference."
         ),
-        low_label="0",
-        high_label="largest weight of each map",
+        low_label="smallest weight",
+        high_label="largest weight",
         shared_scale=False,
     )
 

@@ -10,6 +10,7 @@ import numpy as np
 from posenc.measure.inference import FEWEST_SEEDS_FOR_BOOTSTRAP, accuracy_interval
 from posenc.measure.statistics import Estimate
 from posenc.workbench.report.result_rows import BySeed, Row, values_by_scheme
+from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.latin_squares.execute import IID, OOD, dataset_path
 from posenc.workbench.studies.latin_squares.presets import Preset
 from posenc.workbench.studies.latin_squares.variants import ACCURACY, AS_RELEASED, SMALL_SIGMAS, learned, sigma_of
@@ -70,6 +71,11 @@ def is_papers_model(data: PageData) -> bool:
     return all(model.get(name) == value for name, value in PAPERS_MODEL.items())
 
 
+def has_authors_puzzles(data: PageData) -> bool:
+    """Return True if the runs were trained on the authors' puzzles."""
+    return "authors" in settings_of(data).get("data", {})
+
+
 def difference_from_paper(data: PageData) -> str:
     """Phrase for the difference between the paper's model and training and those of the page."""
     return "the paper's model, fewer epochs" if is_papers_model(data) else "another model, another scale"
@@ -118,7 +124,18 @@ def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict
 
 def measured_arrays(data: PageData, label: str) -> dict[str, np.ndarray]:
     """Measured arrays of a variant's first seed, of all its measurements; empty if it was not measured."""
+    stored = [data.store.arrays(spec.identity) for spec in _first_measurements(data, label)]
+    return {name: array for arrays in stored for name, array in arrays.items()}
+
+
+def measured_metrics(data: PageData, label: str) -> dict[str, float]:
+    """Metrics of the measurements whose arrays ``measured_arrays`` returns; empty if it was not measured."""
+    stored = [data.store.read(spec.identity).metrics for spec in _first_measurements(data, label)]
+    return {name: value for metrics in stored for name, value in metrics.items()}
+
+
+def _first_measurements(data: PageData, label: str) -> list[RunSpec]:
+    """Finished measurements of a variant's first seed."""
     runs = [spec for spec in data.measured if spec.variant == label and data.store.finished(spec.identity)]
     first = min((spec.seed for spec in runs), default=0)
-    stored = [data.store.arrays(spec.identity) for spec in runs if spec.seed == first]
-    return {name: array for arrays in stored for name, array in arrays.items()}
+    return [spec for spec in runs if spec.seed == first]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from posenc.workbench.report.accuracy_panels import condition_contrast
 from posenc.workbench.report.line_plot import line_plot
+from posenc.workbench.report.number_format import join_words
 from posenc.workbench.report.page import Panel
 from posenc.workbench.report.published_tables import published_comparison
 from posenc.workbench.report.result_rows import BySeed, values_by_scheme
@@ -15,13 +18,14 @@ from posenc.workbench.studies.latin_squares.plots import curves_of, training_com
 from posenc.workbench.studies.latin_squares.results import (
     by_sigma,
     difference_from_paper,
+    has_authors_puzzles,
     is_papers_model,
     rows_of,
     settings_of,
     sigmas_of,
     table_name,
 )
-from posenc.workbench.studies.latin_squares.variants import ACCURACY, SMALL_SIGMAS, TABLE_1, learned
+from posenc.workbench.studies.latin_squares.variants import ACCURACY, AS_RELEASED, SMALL_SIGMAS, TABLE_1, learned
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -33,9 +37,9 @@ SPLITS = {"out of distribution": OOD, "in distribution": IID}
 def sigma(data: PageData) -> list[Panel]:
     """Table A2 and Fig. 2C."""
     sigmas, same = sigmas_of(data), is_papers_model(data)
-    labels = [learned(sigma) for sigma in sigmas]
+    labels, own = [learned(sigma) for sigma in sigmas], same and has_authors_puzzles(data)
     epochs = settings_of(data).get("training", {}).get("epochs", 0)
-    authors = published.authors_curves(published.summary_path(data.store.root), epochs) if same else {}
+    authors = published.authors_curves(published.summary_path(data.store.root), epochs) if own else {}
     if authors:
         of_label = {learned(sigma): sigma for sigma in published.SIGMAS}
         reference = {
@@ -91,9 +95,21 @@ def noise(data: PageData) -> list[Panel]:
                 "Gaussian noise is added to each token's embedding before the first block of the trained model, 20 "
                 "draws per model. The effect of a noise of 1 depends on the norm of the trained token embeddings, so "
                 "only encodings of one condition can be compared."
-            ),
+            )
+            + _dropout_note(series),
         )
     ]
+
+
+def _dropout_note(labels: Iterable[str]) -> str:
+    """Sentence on encodings as released whose accuracy elsewhere on the page is that with dropout; "" without any."""
+    scored = [each for each in labels if each in AS_RELEASED and AS_RELEASED[each].training]
+    if not scored:
+        return ""
+    return (
+        f" Dropout is off in all measurements of noise and attention; the accuracy of {join_words(scored)} in other "
+        "panels is measured with dropout, as in the authors' code."
+    )
 
 
 def heads_sigma(data: PageData) -> list[Panel]:

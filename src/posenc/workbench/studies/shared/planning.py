@@ -20,6 +20,7 @@ from posenc.workbench.storage.stored_records import SETTING
 from posenc.workbench.studies import Request, refuse_preset
 from posenc.workbench.studies.shared import changes
 from posenc.workbench.studies.shared.declarations import full_budget_of, half_budget_of
+from posenc.workbench.studies.shared.learned_tables import PREFIX, learned, sigma_of
 from posenc.workbench.studies.shared.lr_sweep import (
     chosen_rate,
     refuse_sweep,
@@ -226,7 +227,8 @@ def with_present_labels(study: Study, request: Request) -> Request:
 
     A former label stands for the present one. A name that differs from a label in case, hyphens or underscores alone
     stands for that variant, so that a variant and an encoding of one name are the same model. Two hyphens in a row are
-    left alone, because the second one may be a sign.
+    left alone, because the second one may be a sign. The number of a learned table is written in its shortest form, so
+    that learned-2.0 is learned-2.
 
     Args:
         study: The study.
@@ -248,8 +250,24 @@ def with_present_labels(study: Study, request: Request) -> Request:
     renamed = variant_labels.OLD_LABELS.get(study.name, {})
     former = {plain_name(old): renamed[old] for old in reversed(list(renamed))}  # of equal names the first one counts
     present = [variant_labels.current_label(study.name, former.get(plain_name(each), each)) for each in request.schemes]
+    present = [_with_shortest_number(label) for label in present]
     meant = (label if SIGN.search(label) else named.get(plain_name(label), label) for label in present)
     return replace(request, schemes=tuple(dict.fromkeys(meant)))
+
+
+def _with_shortest_number(label: str) -> str:
+    """Label of a learned table with its standard deviation as the studies write it: learned-2 for learned-2.0.
+
+    Other labels, and numbers of more digits than a label has, stay as they are.
+    """
+    if not label.startswith(PREFIX):
+        return label
+    try:
+        sigma = sigma_of(label)
+    except ValueError:
+        return label
+    short = learned(sigma)
+    return short if sigma_of(short) == sigma else label
 
 
 def _meant(study: Study, label: str, wanted: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
