@@ -31,7 +31,13 @@ def page(values: Mapping[str, Mapping[str, Sequence[float]]], **others: Any) -> 
     return cast(PageData, SimpleNamespace(**known))
 
 
-SETTINGS = {"text": {"multiple": 8}, "window": 64}
+SETTINGS: dict[str, Any] = {"text": {"multiple": 8}, "window": 64}
+OF_LEARNED = {
+    "row": {"scheme": "Learned"},
+    "data": {"tokens": 15},
+    "model": {"channels": 1, "classes": 1, "dim": 12, "depth": 1, "hidden": 16},
+}
+"""Settings of a run with a learned table."""
 
 
 def headline(study: str, data: PageData) -> str:
@@ -89,8 +95,11 @@ def test_a_reference_of_hidden_channels_is_compared_by_its_paired_difference() -
 def test_a_single_table_does_not_have_the_highest_auc() -> None:
     values = {"auc": {"learned-1": (0.5, 0.6)}, "auc_null_high": {"learned-1": (0.62, 0.62)}}
     values |= {"mse_over_linear": {"learned-1": (1.01, 1.02)}}
-    answer = headline("nmar", page(values))
-    assert answer.startswith("No: no table separates the modules beyond chance. AUC of learned-1 0.55 [0.00, 1.00]")
+    specs = [SimpleNamespace(condition="main", variant="learned-1", settings=OF_LEARNED)]
+    answer = headline("nmar", page(values, specs=specs))
+    assert answer.startswith(
+        "No: no learned table separates the modules beyond chance. AUC of learned-1 0.55 [0.00, 1.00]"
+    )
     assert answer.endswith("Prediction errors are 1.5% (learned-1) above that of the best linear prediction.")
 
 

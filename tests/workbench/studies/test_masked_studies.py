@@ -88,7 +88,7 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
     ("aucs", "answer"),
     [
         ((0.9, 0.92, 0.94), "Yes: learned-0.1 separates the modules, AUC 0.92 "),
-        ((0.5, 0.52, 0.54), "No: no table separates the modules beyond chance. AUC of learned-0.1 0.52 "),
+        ((0.5, 0.52, 0.54), "No: no learned table separates the modules beyond chance. AUC of learned-0.1 0.52 "),
         ((0.5, 0.7, 0.9), "Inconclusive: learned-0.1 has an AUC of 0.70 "),
         ((0.9,), "Inconclusive: learned-0.1 has an AUC of 0.90 "),
         ((), "No answer yet: no run has finished."),
@@ -96,12 +96,26 @@ def test_the_simulated_network_from_plan_to_page(tmp_path, monkeypatch):
 )
 def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
     values = {"auc": aucs, "auc_null_high": [0.6] * len(aucs), "mse_over_linear": [1.01] * len(aucs)}
+    preset = nmar.presets.PRESETS["quick"]
+    specs = [
+        SimpleNamespace(
+            condition="main",
+            variant=label,
+            settings={
+                "row": {"scheme": "Learned"},
+                "model": msgspec.to_builtins(preset.model),
+                "data": {"tokens": 15},
+            },
+        )
+        for label in ("learned-0.1", "learned-1")
+    ]
     data = SimpleNamespace(
+        specs=specs,
         rows=[
             {"setting": "main", "scheme": "learned-0.1", "seed": seed, "metric": metric, "value": value}
             for metric, each in values.items()
             for seed, value in enumerate(each)
-        ]
+        ],
     )
     assert nmar.STUDY.headline(data).startswith(answer)
     if len(aucs) == 3 and not answer.startswith("Yes"):  # with a second table, the first has the highest AUC
@@ -112,7 +126,7 @@ def test_the_verdict_answers_the_question_by_the_interval(aucs, answer):
 
 def test_the_verdict_on_baselines_alone_is_no_answer():
     row = {"setting": "main", "scheme": "ridge", "seed": 0, "metric": "mse_over_linear", "value": 1.0}
-    answer = nmar.STUDY.headline(SimpleNamespace(rows=[row]))
+    answer = nmar.STUDY.headline(SimpleNamespace(rows=[row], specs=[]))
     assert answer.startswith("No answer yet: no encoding with a learned table has finished. Only baselines ")
 
 

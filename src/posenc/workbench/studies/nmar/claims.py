@@ -11,7 +11,8 @@ from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.studies.nmar.settings import ERROR, RELATIVE_ERROR
 from posenc.workbench.studies.nmar.variants import ENCODINGS
 from posenc.workbench.studies.shared.best_variant import no_answer
-from posenc.workbench.studies.shared.hidden_tokens.plots import estimates, module_answer
+from posenc.workbench.studies.shared.hidden_tokens.module_answer import module_answer
+from posenc.workbench.studies.shared.hidden_tokens.plots import estimates
 from posenc.workbench.studies.shared.hidden_tokens.variants import BASELINES
 from posenc.workbench.studies.shared.page_data import PageData
 

@@ -16,9 +16,11 @@ from posenc.workbench.report.page import Figure, FigureGroup, Panel, Table, Text
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.svg_style import FIRST, FOURTH, MUTED, SECOND, THIRD, canvas, page_svg, plot_style
 from posenc.workbench.runs import RunSpec
-from posenc.workbench.studies.nmar.presets import NmarPreset
+from posenc.workbench.studies.nmar.presets import NETWORK, NmarPreset
 from posenc.workbench.studies.shared.page_data import PageData
 from posenc.workbench.tasks.nmar import (
+    CHECKED_STEPS,
+    DIVERGED,
     NMAR,
     _draw_network,  # pyright: ignore[reportPrivateUsage]  # a public copy of it would change the digest of stored runs
     divergence_step,
@@ -118,13 +120,6 @@ def _series(config: NMAR, seed: int) -> Panel:
 
 def _correlations(config: NMAR, seeds: list[int]) -> Panel:
     """Correlations of the network of the first seed, and the divergence of the coefficients as printed."""
-    steps = [divergence_step(dataclasses.replace(config, reading="literal"), seed) for seed in seeds]
-    passed = join_words([f"{step} (seed {seed})" for seed, step in zip(seeds, steps, strict=True) if step])
-    sentence = (
-        "With the coefficients as printed the network diverges, because the weights of the lags sum to 1.05 on "
-        f"average: it passes 1e12 at step {passed}. Here the weights are divided by the number of lags. The best "
-        "linear prediction then has the error that the paper reports, so the paper probably ran this version."
-    )
     simulated = simulate(config, CORRELATION_STEPS, seeds[0])
     order = np.argsort(simulated.modules, kind="stable")
     correlations = np.array(np.corrcoef(simulated.series[order]))
@@ -136,4 +131,30 @@ def _correlations(config: NMAR, seeds: list[int]) -> Panel:
         caption="Correlations between nodes over time. Nodes are sorted by module here; the model gets them in a "
         "random order.",
     )  # fmt: skip
-    return Panel(panel.title, (Text((sentence,)), *panel.blocks), panel.caption)
+    return Panel(panel.title, (Text((_divergence(config, seeds),)), *panel.blocks), panel.caption)
+
+
+def _divergence(config: NMAR, seeds: list[int]) -> str:
+    """Sentences on the divergence of the network where the weights of the lags are not divided by their number."""
+    undivided = dataclasses.replace(config, reading="literal")
+    totals = np.array([_draw_network(undivided, seed)[0].sum(0) for seed in seeds])
+    steps = [divergence_step(undivided, seed) for seed in seeds]
+    passed = [f"{step} (seed {seed})" for seed, step in zip(seeds, steps, strict=True) if step is not None]
+    printed = dataclasses.replace(config, reading=NETWORK.reading) == NETWORK
+    given = "With the coefficients as printed" if printed else "Without a division by the number of lags"
+    weights = f"the weights of the lags sum to {number(float(totals.mean()))} on average"
+    if passed and totals.mean() < 1:
+        weights += f" and to {number(float(totals.max()))} at one node"
+    if passed:
+        limit = f"{DIVERGED:g}".replace("+", "")
+        text = f"{given} the network diverges, because {weights}: it passes {limit} at step {join_words(passed)}."
+    else:
+        text = f"{given}, {weights}, and the network does not diverge within {CHECKED_STEPS:,} steps."
+    if config.reading == "average":
+        text += " Here the weights are divided by the number of lags."
+    if config == NETWORK:
+        text += (
+            " The best linear prediction then has the error that the paper reports, so the paper probably ran this "
+            "version."
+        )
+    return text

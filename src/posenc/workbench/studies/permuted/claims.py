@@ -28,12 +28,21 @@ COMMAND = "posenc run permuted --data DIR"
 
 def headline(data: PageData) -> str:
     """The encodings whose neighbor recall is above chance; then the lowest prediction error."""
-    recalls = {label: each for label, each in estimates(data, RECALL, higher=True).items() if label != TRUE_GRID}
+    every, given = estimates(data, RECALL, higher=True), _given_the_grid(data)
+    recalls = {label: each for label, each in every.items() if label not in given}
     predicted = best_prediction(data, ERROR, "in predicting hidden patches")
     if not recalls:
         answer = "No answer yet: no encoding with a table of positions has finished."
         return f"{answer} {predicted}" if predicted else no_answer(bool(data.rows))
-    return " ".join(filter(None, (_recall_answer(data, recalls), predicted)))
+    listed = join_words([f"{label} ({with_interval(every[label])})" for label in every if label in given])
+    truth = f"Given the true grid, so that it is not recovered: {listed}." if listed else ""
+    return " ".join(filter(None, (_recall_answer(data, recalls), truth, predicted)))
+
+
+def _given_the_grid(data: PageData) -> set[str]:
+    """Variants that read the true row and column of each patch."""
+    on_grid = {spec.variant for spec in data.specs if spec.settings.get("row", {}).get("view") == "grid"}
+    return {TRUE_GRID, *on_grid}
 
 
 def _recall_answer(data: PageData, recalls: Mapping[str, Estimate]) -> str:

@@ -77,7 +77,8 @@ def prediction_error(data: PageData) -> list[Panel]:
             tokens="patches",
             unit="mean squared error (variance of all pixels = 1)",
             title="Prediction error on held-out images",
-            caption="The baselines mean, ridge (ridge regression) and nearest train no network.",
+            caption="The baselines mean, ridge (ridge regression) and nearest train no network. nearest: mean of the "
+            "three visible values with the largest covariance in training.",
         )
     ]
 

@@ -30,6 +30,7 @@ from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.recordings.correlations import ChannelCorrelations, read_correlations
 from posenc.workbench.studies.recordings.stored_recordings import stored_record, unit_of
 from posenc.workbench.studies.shared.declarations import MAIN
+from posenc.workbench.studies.shared.hidden_tokens.trained_tables import learned_labels
 from posenc.workbench.studies.shared.hidden_tokens.variants import LEARNED
 from posenc.workbench.studies.shared.page_data import PageData
 
@@ -39,8 +40,6 @@ STABLE, SIGNIFICANT = 0.5, 0.05
 """Least agreement, and largest p-value on recordings that were held out, of groups that are reported."""
 HALVES = 10
 """Divisions of the recordings into two halves, on which the groups of the correlation matrix are compared."""
-UNTRAINED = frozenset(("random", "1d-fixed", "2d-fixed"))
-"""Variants whose table is not learned."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -223,7 +222,7 @@ def _of_tables(data: PageData, label: str, correlations: ChannelCorrelations | N
     arrays = {seed: data.store.arrays(runs[seed].identity) for seed in sorted(runs)}
     tables = {seed: np.array(each["table"]) for seed, each in arrays.items() if "table" in each}
     same = len(tables) > 1 and all(np.array_equal(table, next(iter(tables.values()))) for table in tables.values())
-    if label in UNTRAINED or not tables or same:
+    if not tables or same or label not in learned_labels(data):
         return None
     distances = {seed: token_distances(torch.from_numpy(table)) for seed, table in tables.items()}
     numbers = numbers_of_groups(len(next(iter(distances.values()))))

@@ -13,7 +13,8 @@ from posenc.workbench.studies.recordings.conditions import OTHER_RATES, TEST_RAT
 from posenc.workbench.studies.recordings.plots import ERROR, has_modules
 from posenc.workbench.studies.shared.best_variant import no_answer
 from posenc.workbench.studies.shared.compared_score import ComparedScore, on_own_data
-from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, chance_auc, module_answer
+from posenc.workbench.studies.shared.hidden_tokens.module_answer import module_answer, module_tables
+from posenc.workbench.studies.shared.hidden_tokens.plots import best_prediction, chance_auc
 from posenc.workbench.studies.shared.page_data import PageData
 
 PAPER = "arXiv 2406.08272, section 3.4"
@@ -29,7 +30,9 @@ def headline(data: PageData) -> str:
     if not predicted:
         return no_answer(bool(data.rows))
     answer = module_answer(data, "the given modules") if has_modules(data) else ""
-    answer = answer or "Modules not measured: the recordings have no module labels, or no encoding has a table."
+    answer = answer or (
+        "Modules not measured: the recordings have no module labels, or no encoding with a learned table has finished."
+    )
     return f"{answer} {predicted}"
 
 
@@ -47,13 +50,17 @@ def compared(data: PageData) -> list[ComparedScore]:
     )
     if not has_modules(data) or not values_by_scheme(data.rows, "auc"):
         return [error]
+    tables = module_tables(data)
     auc = ComparedScore(
         metric="auc",
         name="AUC of the given modules",
         where="from distances in the table",
         chance=chance_auc(data),
         references=(LARGE,),
-        controls=(LARGE, "learned-2", "random", "1d-fixed"),
+        controls=(LARGE, "learned-2"),
+        given=(*tables.separated, *tables.given),
+        given_about="tables that are given, not learned"
+        + (", or that separate the modules before training" if tables.separated else ""),
         held_out=False,
     )
     return [error, auc]

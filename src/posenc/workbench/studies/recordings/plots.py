@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -22,6 +23,7 @@ from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.hidden_tokens import plots
 from posenc.workbench.studies.shared.hidden_tokens.plots import TokenNames
 from posenc.workbench.studies.shared.hidden_tokens.settings import error_metric
+from posenc.workbench.studies.shared.hidden_tokens.trained_tables import independent_labels, learned_labels
 from posenc.workbench.studies.shared.page_data import PageData
 
 ERROR = error_metric(TEST_RATE)
@@ -59,7 +61,9 @@ def prediction_error(data: PageData) -> list[Panel]:
         plots.error_plots(
             data, (TEST_RATE, MAIN_RATE), tokens="channels", unit=UNIT, title=title,
             caption="Predicting the mean of every channel has an error of about 1. The baselines mean, ridge (ridge "
-            "regression) and nearest (mean of the nearest visible channels) train no network.",
+            "regression) and nearest train no network. nearest: mean of three visible channels, the nearest ones by "
+            "coordinates; without coordinates, those with the largest covariance in training, which is the "
+            "correlation, because channels are standardized.",
         ),
         *training_error_panel(data, MAIN, f"Prediction error on training and test recordings, {TEST_RATE:.0%} hidden"),
     ]  # fmt: skip
@@ -110,13 +114,13 @@ def module_order(data: PageData) -> list[Panel]:
 def modules(data: PageData) -> list[Panel]:
     """Scores against the given modules, and the modules detected in the table of each seed."""
     panels = [plots.module_plots(data, title=MODULES_TITLE)] if has_modules(data) else []
-    body = []
-    for label in data.labels(MAIN):
+    body, random_start = [], independent_labels(data)
+    for label in learned_labels(data):
         runs = [spec for spec in data.done if spec.condition == MAIN and spec.variant == label]
         stored = [arrays for spec in runs if "modules" in (arrays := data.store.arrays(spec.identity))]
         detected = [arrays["modules"] for arrays in stored]
         if not detected or (len(stored) > 1 and np.array_equal(stored[0]["table"], stored[1]["table"])):
-            continue  # The variant has no table, or a fixed one.
+            continue  # The variant has no table, or one that training does not change.
         agreement = [adjusted_rand(a, b) for a, b in combinations(detected, 2)]
         counts = join_words([str(len(np.unique(each))) for each in detected])
         body.append((label, counts, number(float(np.mean(agreement))) if agreement else "–"))
@@ -126,10 +130,27 @@ def modules(data: PageData) -> list[Panel]:
         "Modules detected in the first layer's table",
         ("Encoding", "Number of modules by seed", "Agreement of two seeds (adjusted Rand index)"), tuple(body),
         "Louvain method on the graph that joins each channel to its nearest channels in the table. Agreement: mean "
-        "over all pairs of seeds, 1 for equal modules and about 0 by chance. Every seed has another random initial "
-        "table, so agreement is due to the recordings.",
+        "over all pairs of seeds, 1 for equal modules and about 0 by chance."
+        + _source_of_agreement(body, random_start),
     )  # fmt: skip
     return [*panels, Panel("Modules detected in learned tables", (table,))]
+
+
+def _source_of_agreement(body: Sequence[tuple[str, ...]], random_start: Sequence[str]) -> str:
+    """Sentences on the source of the agreement of seeds, by the initial tables of the listed encodings."""
+    labels = [row[0] for row in body]
+    drawn = [label for label in labels if label in random_start]
+    others = [label for label in labels if label not in random_start]
+    sentences = ""
+    if drawn:
+        of = f" of {join_words(drawn)}" if others else ""
+        sentences += f" Every seed has another random initial table{of}, so this agreement is due to the recordings."
+    if others:
+        sentences += (
+            f" The tables of {join_words(others)} depend on the coordinates or the order of the channels before "
+            "training, so seeds may agree without the recordings."
+        )
+    return sentences
 
 
 def maps(data: PageData) -> list[Panel]:

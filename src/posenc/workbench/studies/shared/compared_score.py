@@ -39,6 +39,8 @@ class ComparedScore:
         proportion: True for a share of the held-out items, such as an accuracy.
         references: Variants that the others are compared with. Those without runs are left out.
         controls: Variants that may stay at chance because they lack what is compared.
+        given: Variants to which the compared property is given, so that they are listed and not ranked.
+        given_about: Description of these variants, such as "tables that are given, not learned".
         curve: Name of the metric in the learning curves; "" for ``metric``.
         held_out: True for a score of the held-out items.
         factor: Factor from the stored values to the unit.
@@ -57,6 +59,8 @@ class ComparedScore:
     proportion: bool = False
     references: Sequence[str] = ()
     controls: Collection[str] = ()
+    given: Collection[str] = ()
+    given_about: str = ""
     curve: str = ""
     held_out: bool = True
     factor: float = 1.0
@@ -119,7 +123,8 @@ class ComparedVariants:
     Attributes:
         score: The score.
         scores: Variant -> its values by seed at both budgets, the best mean first.
-        untrained: Baselines without a training. They are compared with, and not ranked.
+        untrained: Baselines without a training, and variants to which the compared property is given. They are not
+            ranked.
         scale: Range, chance and held-out items of the score.
         learning: The same variants under the score that shows if they have started to learn; None without one.
     """
@@ -197,7 +202,7 @@ def compared(data: PageData, score: ComparedScore) -> ComparedVariants:
     full = _values(data.rows, score, score.condition)
     half = _values(data.half_rows, score, half_budget_of(score.condition))
     trained = {spec.variant for spec in _specs(data, score) if "training" in spec.settings}
-    untrained = [label for label in full if label not in trained]
+    untrained = [label for label in full if label not in trained or label in score.given]
     sign, means = -1 if score.higher else 1, least_squares_means(full)
     order = sorted(full, key=lambda label: (sign * means[label], label))
     scores = {

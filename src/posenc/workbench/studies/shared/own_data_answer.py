@@ -138,7 +138,7 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
     heading = f"Best {score.where}".strip()
     size = f"{score.name} {number(variants.means[first], score.digits)}{score.ending}"
     size = f"{size} {data.budget(score.condition)}".rstrip()
-    ahead = _baselines_ahead(variants, first)
+    ahead = _baselines_ahead(variants, first) + _given(variants)
     if variants.seeds_differ:
         ahead += UNEQUAL_SEEDS if variants.means_compare else UNCONNECTED_SEEDS
     if not others:
@@ -158,7 +158,8 @@ def best_sentence(data: PageData, variants: ComparedVariants) -> str:
 def _baselines_ahead(variants: ComparedVariants, first: str) -> str:
     """Sentence on the baselines without a training whose mean is better than that of the best trained variant."""
     score, sign = variants.score, 1 if variants.score.higher else -1
-    known = [label for label in variants.untrained if label in variants.scores and label not in variants.score.controls]
+    beside = (*score.controls, *score.given)
+    known = [label for label in variants.untrained if label in variants.scores and label not in beside]
     ahead = [label for label in known if sign * (variants.means[label] - variants.means[first]) > 0]
     if not ahead:
         return ""
@@ -167,6 +168,17 @@ def _baselines_ahead(variants: ComparedVariants, first: str) -> str:
     word = "higher" if score.higher else "lower"
     baseline, has = ("baseline", "has") if len(ahead) == 1 else ("baselines", "have")
     return f" The {baseline} {listed} {has} a {word} mean than every trained encoding."
+
+
+def _given(variants: ComparedVariants) -> str:
+    """Sentence on the variants to which the compared property is given."""
+    score = variants.score
+    listed = [
+        f"{label} {number(variants.means[label], score.digits)}{score.ending}"
+        for label in variants.scores
+        if label in score.given
+    ]
+    return f" Not ranked, as controls ({score.given_about}): {', '.join(listed)}." if listed else ""
 
 
 def _extreme(score: ComparedScore) -> str:

@@ -18,7 +18,7 @@ from posenc.workbench.report import token_map
 from posenc.workbench.report.curve_overlay import curve_overlay
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import MAX_LINES_PER_PLOT, line_plot
-from posenc.workbench.report.number_format import interval, number
+from posenc.workbench.report.number_format import interval, join_words, number
 from posenc.workbench.report.page import Panel, Table, Text, write_text
 from posenc.workbench.report.result_rows import BySeed, Row, is_finite, values_by_scheme
 from posenc.workbench.report.score_plot import Score, score_plots
@@ -57,7 +57,9 @@ class TokenNames(NamedTuple):
 
 NamesOf = Callable[[PageData, RunSpec], TokenNames]
 StoredTable = tuple[str, RunSpec, Mapping[str, np.ndarray]]
-"""Variant, its run with the lowest seed, and the arrays of that run."""
+"""Variant, one of its runs, and the arrays of that run."""
+EQUAL_DISTANCE = 1e-6
+"""Distances below this share of the largest norm of a table are 0, because they are rounding errors of float32."""
 
 
 def error_plots(
@@ -229,14 +231,13 @@ def map_panels(data: PageData, names_of: NamesOf, *, tokens: str) -> list[Panel]
     Returns:
         The panels.
     """
-    title, tables = "Maps of learned positions", stored_tables(data)
-    if not tables:
+    title, (same, left_out) = "Maps of learned positions", _tables_of_the_same_tokens(data, names_of)
+    if not same:
         return [Panel(title, (Text((NO_TABLE,)),))]
-    # All maps of a panel show the same tokens: those of the first variant's run.
-    names = names_of(data, tables[0][1])
-    same = [(label, spec, arrays) for label, spec, arrays in tables if names_of(data, spec) == names]
+    names = names_of(data, same[0][1])
     items = [(label, arrays["positions"], _auc_note(data, spec)) for label, spec, arrays in same]
-    panels = [token_map.token_maps(items, names.channels, names.modules, title=title, caption=LAYER)]
+    caption = f"{LAYER} {left_out}".rstrip()
+    panels = [token_map.token_maps(items, names.channels, names.modules, title=title, caption=caption)]
     panels.append(_distance_maps(same, names, f"Distances between learned positions of {tokens}"))
     panels += [_distance_maps(same, names, f"{title}: {tokens}", how) for how, (title, _) in FURTHER_DISTANCES.items()]
     panels += _modularity_by_distance(same, names)
@@ -246,6 +247,32 @@ def map_panels(data: PageData, names_of: NamesOf, *, tokens: str) -> list[Panel]
         token_map.token_dendrogram(distances, names.channels, names.modules, title=f"Dendrogram of {tokens}: {best[0]}")
     )
     return panels
+
+
+def _tables_of_the_same_tokens(data: PageData, names_of: NamesOf) -> tuple[list[StoredTable], str]:
+    """One table per variant, all of the same tokens, and a sentence on the variants that are left out.
+
+    All tables are of one seed: the lowest that every variant has, or else the one that most have. A variant without
+    this seed has the table of its lowest seed, if the tokens are the same there.
+    """
+    tables = stored_tables(data)
+    seeds = {
+        label: {spec.seed: spec for spec in data.done if (spec.condition, spec.variant) == (MAIN, label)}
+        for label, _, _ in tables
+    }
+    every = sorted({seed for runs in seeds.values() for seed in runs})
+    if not every:
+        return [], ""
+    seed = max(every, key=lambda each: (sum(each in runs for runs in seeds.values()), -each))
+    chosen = [(label, seeds[label].get(seed, spec)) for label, spec, _ in tables]
+    names = next(names_of(data, spec) for _, spec in chosen if spec.seed == seed)
+    same = [(label, spec) for label, spec in chosen if names_of(data, spec) == names]
+    others = [label for label, _ in chosen if label not in dict(same)]
+    stored = [(label, spec, data.store.arrays(spec.identity)) for label, spec in same]
+    sentence = (
+        f"Maps and distances are of seed {seed}. Encodings without this seed are not drawn: {join_words(others)}."
+    )
+    return [table for table in stored if "positions" in table[2]], sentence if others else ""
 
 
 def _auc_note(data: PageData, spec: RunSpec) -> str:
@@ -259,7 +286,17 @@ def _auc(data: PageData, spec: RunSpec) -> float:
 
 
 def _distances(arrays: Mapping[str, np.ndarray], how: How = "euclidean") -> np.ndarray:
-    return token_distances(torch.from_numpy(np.array(arrays["table"])), how).numpy()
+    """Distances between the rows of a table; those that are rounding errors of the stored table are 0."""
+    table = torch.from_numpy(np.array(arrays["table"]))
+    distances = token_distances(table, how).numpy()
+    if how == "cosine_similarity":
+        return distances
+    return np.where(distances < EQUAL_DISTANCE * float(table.norm(dim=1).max()), 0.0, distances)
+
+
+def _modularity_of(distances: np.ndarray, numbers: torch.Tensor) -> str:
+    """Modularity by distances; a dash where no distance differs from 0."""
+    return number(modularity(similarity(torch.from_numpy(distances)), numbers)) if distances.any() else "–"
 
 
 def _modularity_by_distance(tables: Sequence[StoredTable], names: TokenNames) -> list[Panel]:
@@ -269,12 +306,12 @@ def _modularity_by_distance(tables: Sequence[StoredTable], names: TokenNames) ->
     numbers, body = module_numbers(np.array(names.modules)), list[tuple[str, ...]]()
     readings: tuple[How, ...] = ("euclidean", "norm_only", "sign")
     for label, _, arrays in tables:
-        weights = [similarity(torch.from_numpy(_distances(arrays, how))) for how in readings]
-        body.append((label, *(number(modularity(each, numbers)) for each in weights)))
+        body.append((label, *(_modularity_of(_distances(arrays, how), numbers) for how in readings)))
     columns = ("Encoding", "Euclidean", "Procrustes of two rows", "Procrustes of two columns")
     note = (
         "Modularity Q without the diagonal, with weights 1 − distance after scaling to the range 0 to 1; first layer, "
-        "first seed. The paper says Procrustes distance between two tokens, which may mean any of the three."
+        "one seed. The paper says Procrustes distance between two tokens, which may mean any of the three. A dash: all "
+        "distances are 0, as between encodings of equal norms."
     )
     title = "Modularity by the distance between two encodings"
     return [Panel(title, (Table(title, columns, tuple(body), note),))]
@@ -393,34 +430,3 @@ def chance_auc(data: PageData) -> float:
     """
     high = values_by_scheme(data.rows, "auc_null_high")
     return max((value for seeds in high.values() for value in seeds.values()), default=1.0)
-
-
-def module_answer(data: PageData, modules: str) -> str:
-    """Answer to the question if a learned table separates modules beyond chance, by the interval of the best AUC.
-
-    Args:
-        data: Data of the page.
-        modules: Noun for the modules.
-
-    Returns:
-        One or two sentences; "" without AUCs.
-    """
-    aucs, chance = estimates(data, "auc", higher=True), chance_auc(data)
-    if not aucs:
-        return ""
-    best = next(iter(aucs))
-    highest, null = with_interval(aucs[best]), f"{number(chance)}, the 97.5th percentile with permuted modules"
-    if aucs[best].mean <= chance:
-        of = f"AUC of {best}" if len(aucs) == 1 else f"Highest AUC: {best},"
-        return f"No: no table separates {modules} beyond chance. {of} {highest}; chance: {null}."
-    if not aucs[best].above(chance):
-        reason = "The interval includes chance" if aucs[best].known else "One seed gives no interval; chance"
-        of = "has an AUC of" if len(aucs) == 1 else "has the highest AUC,"
-        return f"Inconclusive: {best} {of} {highest}. {reason}: {null}."
-    beyond = [label for label in aucs if aucs[label].above(chance)]
-    others = [label for label in aucs if label not in beyond]
-    answer = f"Yes: {best} separates {modules}, AUC {highest}; chance: {null}."
-    if others:
-        answer += f" Tables with an AUC above chance: {len(beyond)} of {len(aucs)}; {others[0]} is not among them"
-        answer += f" ({with_interval(aucs[others[0]])})."
-    return answer
