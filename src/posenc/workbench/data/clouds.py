@@ -197,7 +197,7 @@ def _names_by_value(columns: NDArray[np.float64]) -> list[str]:
     Of four columns from 0 to 255 it is not known which three are the colors: an intensity may stand before them.
     """
     names: list[str] = []
-    colored = [bool(each) for each in ((columns >= 0) & (columns <= 255)).all(0)]
+    colored: list[bool] = np.all((columns >= 0) & (columns <= 255), axis=0).tolist()
     while len(names) < columns.shape[1]:
         three = columns[:, len(names) : len(names) + 3]
         if three.shape[1] == 3 and NORMALS[0] not in names and _are_unit(three):

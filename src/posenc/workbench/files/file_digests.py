@@ -7,11 +7,13 @@ digest was noted. No program sets the time of change, so an edit is noticed even
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -51,7 +53,7 @@ def contents_digest(files: Iterable[Path], base: Path, notes: Path | None = None
             content, known = before[4], known + 1
         else:
             with open_file(path, "a file of data") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
+                content = hashlib.file_digest(cast(io.BufferedReader, file), "sha256").hexdigest()
             if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) > UNSETTLED_NS:
                 fresh[where] = (*state, content)
         digest.update(relative + b"\0" + content.encode() + b"\n")
