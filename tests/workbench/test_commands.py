@@ -266,3 +266,18 @@ def test_what_is_no_executor_is_refused_before_anything_is_made(tmp_path, execut
     with pytest.raises(ValueError, match=r"an executor is the name of an engine, .* got .*write jobs=2"):
         run("latin-squares", executor=executor, out=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("in_this_process", "small")
+def test_a_run_whose_arrays_are_damaged_is_trained_again_by_the_same_command(tmp_path, photo, capsys):
+    """The command ended with an error that advised the same command."""
+    request = {"schemes": ["none"], "seeds": 1, "panels": ["fit"], "jobs": 1, "out": tmp_path / "runs"}
+    first = run("image-fit", photo, **request)
+    (arrays,) = (tmp_path / "runs" / "units").glob("*/arrays.safetensors")
+    arrays.write_bytes(bytes(arrays.stat().st_size))
+    capsys.readouterr()
+    again = run("image-fit", photo, **request)
+    assert again.exit_code == 0
+    assert "arrays.safetensors has another content than was stored" in capsys.readouterr().out
+    assert (tmp_path / "runs" / "damaged" / first.specs[0].identity / "reason.json").is_file()
+    assert again.store.verify() == (1, [])

@@ -70,6 +70,7 @@ def execute_request(
         _move_damaged_data(proposed.store)
         swept, specs = study.sweep(request, proposed.store), study.plan(request, proposed.store)
         _refuse_nothing(request, specs)
+        proposed.store.verify_arrays(specs)
         changed = changed_runs(proposed.store, specs)
         again = {each.stored.identity for each in changed if retrain_changed}
         todo = [spec for spec in specs if spec.identity in again or not proposed.store.finished(spec.identity)]
@@ -87,6 +88,7 @@ def execute_request(
     shown = _with_earlier_runs(study, request, store, specs)
     for line in damage_lines(store):  # Those of this request are trained again now.
         print(line)
+    _set_aside(store, specs)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
         for line in own_scheme_records.edited(request.schemes or ()):
@@ -218,6 +220,14 @@ def _announced(
     for line in notes:
         print(proposed.named(line))
     return executor if _consents(study, request, store, todo, processes, confirm) else None
+
+
+def _set_aside(store: Store, specs: Sequence[RunSpec]) -> None:
+    """Move damaged runs of a request away, so that every process trains them again, also if only arrays are damaged."""
+    wanted = {spec.identity for spec in specs}
+    for damage in store.damaged():
+        if damage.name in wanted:
+            store.set_aside(damage.name, damage.reason)
 
 
 def _damaged_arrays(store: Store, specs: Sequence[RunSpec]) -> list[str]:

@@ -420,7 +420,8 @@ def _check(files: RunFiles, name: str) -> Checked:
     try:
         record = RECORD.decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        said = "holds nothing but zeros" if not content.strip(b"\0") else "cannot be read as a record"
+        zeros = "holds nothing but zeros" if content else "is empty"
+        said = zeros if not content.strip(b"\0") else "cannot be read as a record"
         raise DamagedRunError(f"unit.json {said}") from None
     _refuse_other_identity(name, record, content)
     states, metrics = [*around, first], b""

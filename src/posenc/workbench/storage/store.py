@@ -362,7 +362,8 @@ class Store:
         stored = next(self._copies(identity), None)
         if stored is None and identity in self.folders.damaged:
             raise DamagedRunError(
-                f"{self.folders.damaged[identity]}. Train it again: the same posenc run command, with --out {self.root}"
+                f"{self.folders.damaged[identity]}. Train it again: the posenc run command that made it, with --out "
+                f"{self.root}"
             )
         if stored is None:
             raise StoreError(f"Run {identity} is not in {self.root}. List them: posenc results --out {self.root}")

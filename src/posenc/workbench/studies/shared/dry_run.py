@@ -34,6 +34,7 @@ def dry_run(study: Study, request: Request, store: Store, processes: int) -> lis
         ValueError: The request cannot be run.
     """
     specs = study.plan(request, store)
+    store.verify_arrays(specs)
     by_identity = {spec.identity: spec for spec in specs}
     finished = store.finished_among(by_identity)
     todo = [spec for identity, spec in by_identity.items() if identity not in finished]
