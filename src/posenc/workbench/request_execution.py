@@ -86,8 +86,6 @@ def execute_request(
         runner.run(swept, store, executor, cost=study.order, tensorboard=tensorboard)
         specs = [spec for spec in study.plan(request, store) if spec not in swept or store.finished(spec.identity)]
     shown = _with_earlier_runs(study, request, store, specs)
-    for line in damage_lines(store):  # Those of this request are trained again now.
-        print(line)
     _set_aside(store, specs)
     with study.live_page(request, store, shown) as live:
         report = runner.run(specs, store, executor, cost=study.order, tensorboard=tensorboard, live=live)
@@ -223,7 +221,9 @@ def _announced(
 
 
 def _set_aside(store: Store, specs: Sequence[RunSpec]) -> None:
-    """Move damaged runs of a request away, so that every process trains them again, also if only arrays are damaged."""
+    """Name damaged runs, and move those of a request away, so that every process trains them again."""
+    for line in damage_lines(store):
+        print(line)
     wanted = {spec.identity for spec in specs}
     for damage in store.damaged():
         if damage.name in wanted:

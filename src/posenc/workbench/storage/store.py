@@ -362,8 +362,7 @@ class Store:
         stored = next(self._copies(identity), None)
         if stored is None and identity in self.folders.damaged:
             raise DamagedRunError(
-                f"{self.folders.damaged[identity]}. Train it again: the posenc run command that made it, with --out "
-                f"{self.root}"
+                f"{self.folders.damaged[identity]}. Train it again: the posenc run command that made it"
             )
         if stored is None:
             raise StoreError(f"Run {identity} is not in {self.root}. List them: posenc results --out {self.root}")
