@@ -23,7 +23,7 @@ from posenc.workbench.storage.result_checks import (
     move_damaged_file,
     retrain,
 )
-from posenc.workbench.storage.run_folders import REPLACED
+from posenc.workbench.storage.run_folders import REPLACED, RunFolders
 from posenc.workbench.storage.store import Store
 from posenc.workbench.storage.stored_code import ChangedRun
 from posenc.workbench.studies import Request
@@ -227,7 +227,9 @@ def _set_aside(store: Store, specs: Sequence[RunSpec]) -> None:
     wanted = {spec.identity for spec in specs}
     for damage in store.damaged():
         if damage.name in wanted:
-            store.set_aside(damage.name, damage.reason)
+            with store.lease(damage.name) as mine:  # Another process may have trained it again since it was read.
+                if mine and RunFolders(store.root).verify(damage.name):
+                    store.set_aside(damage.name, damage.reason)
 
 
 def _damaged_arrays(store: Store, specs: Sequence[RunSpec]) -> list[str]:

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from posenc import cli
+from posenc.workbench import request_execution
 from posenc.workbench.commands import results
 from posenc.workbench.runs import RunResult, RunSpec
 from posenc.workbench.storage.packs import merge, pack
@@ -256,3 +257,18 @@ def test_results_in_python_warn_of_damage(store: Store) -> None:
     (folder(store) / "curves.jsonl").unlink()
     with pytest.warns(UserWarning, match=r"1 damaged run .*\n  toy, line, seed 1 .*curves\.jsonl is missing"):
         assert len(results(out=store.root)) == 2
+
+
+def test_a_run_that_another_process_trained_again_meanwhile_stays(tmp_path: Path) -> None:
+    one, other = Store(tmp_path / "runs"), Store(tmp_path / "runs")
+    one.finish(spec(0), result(0), {"seconds": 1.0}, ORIGIN)
+    (folder(one, 0) / "metrics.jsonl").write_bytes(b"")
+    assert not one.finished(spec(0).identity)
+    other.finish(spec(0), result(0), {"seconds": 1.0}, ORIGIN)
+    request_execution._set_aside(one, [spec(0)])
+    assert Store(tmp_path / "runs").finished(spec(0).identity)
+    (folder(one, 0) / "metrics.jsonl").write_bytes(b"")
+    again = Store(tmp_path / "runs")
+    assert not again.finished(spec(0).identity)
+    request_execution._set_aside(again, [spec(0)])
+    assert not folder(one, 0).exists()

@@ -118,7 +118,7 @@ def places_of(cells: Cells, options: ReadingOptions) -> PlaceTable:
     Raises:
         UserFileError: Coordinates or target are missing, constant or of a wrong kind, or fewer than 50 rows are left.
     """
-    refuse_repeated_names(cells)
+    refuse_repeated_names(cells.path, cells.names)
     found = find_coordinates(cells, options)
     coordinates = (*found.names, *found.further_names)
     target, said = target_name(cells, coordinates, options)

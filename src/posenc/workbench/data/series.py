@@ -196,7 +196,7 @@ def find_columns(cells: Cells, options: ReadingOptions) -> Columns:
         UserFileError: One is missing, is named twice, or holds no numbers.
     """
     path, names = cells.path, cells.names
-    refuse_repeated_names(cells)
+    refuse_repeated_names(cells.path, cells.names)
     lower = {name.strip().lower(): name for name in reversed(names)}
 
     def by_name(known: Sequence[str]) -> str:

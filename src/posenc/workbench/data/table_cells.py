@@ -321,18 +321,18 @@ def parquet_cells(path: Path, form: str, noun: TableNoun, most: int | None = Non
     return Cells(path, form, names, columns, lines, "row", of)
 
 
-def refuse_repeated_names(cells: Cells) -> None:
-    """Raise an error for a table that names a column twice.
+def refuse_repeated_names(path: Path, names: Sequence[str]) -> None:
+    """Raise an error for a table that names a column twice. Several columns may have no name.
 
     Args:
-        cells: The cells.
+        path: The table, for the message.
+        names: Names of its columns.
 
     Raises:
         UserFileError: A name stands twice.
     """
-    names = cells.names
-    if twice := next((name for at, name in enumerate(names) if name in names[:at]), ""):
-        raise UserFileError(f"{cells.path}, line 1 names the column {twice!r} twice. Name each column once.")
+    if twice := next((name for at, name in enumerate(names) if name and name in names[:at]), ""):
+        raise UserFileError(f"{path}, line 1 names the column {short(twice, 40)!r} twice. Name each column once.")
 
 
 def refuse_missing_header(cells: Cells) -> None:

@@ -13,7 +13,7 @@ from posenc.workbench.data.class_names import case_sentences, refuse_equal_numbe
 from posenc.workbench.data.endings import reason_by_ending
 from posenc.workbench.data.graph_set import NO_CLASS, GraphSet, graph_record, numbered, undirected
 from posenc.workbench.data.reading_options import ReadingOptions
-from posenc.workbench.data.table_cells import is_row_number
+from posenc.workbench.data.table_cells import is_row_number, refuse_repeated_names
 from posenc.workbench.dataset_record import DatasetRecord
 from posenc.workbench.files.user_files import (
     UserFileError,
@@ -163,8 +163,7 @@ def _table(path: Path, wanted: str) -> tuple[tuple[str, ...], Rows]:
     text = read_text(path, MEMORY_FACTOR, wanted)
     (_, header), *rows = csv_rows(csv_lines(text), path, _delimiter(path, text.partition("\n")[0])) or [(1, [])]
     names = tuple(name.strip() for name in header)
-    if twice := next((name for at, name in enumerate(names) if name and name in names[:at]), ""):
-        raise UserFileError(f"{path}, line 1 names the column {short(twice, 40)!r} twice. Name each column once.")
+    refuse_repeated_names(path, names)
     if len(names) < 2 or not rows:
         fault = "one column" if rows else "no line below its header"
         raise UserFileError(f"{path} has {fault}. {wanted.capitalize()} has a header and two columns or more.")

@@ -1,4 +1,4 @@
-"""Which variants have a learned table of positions, and which have one that is given."""
+"""Learned tables of positions of the variants of a page, told from given ones such as the number of a channel."""
 
 from __future__ import annotations
 
