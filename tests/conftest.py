@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,9 +33,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that compile count no executed lines: they would take twice as long. So the share is a lower bound."""
+    """Tests that compile count no executed lines, nor do two of three cases of a test: they would take twice as long.
+
+    The cases of a test execute nearly the same lines. So the share of lines is a lower bound.
+    """
     for item in items:
-        if item.get_closest_marker("compile"):
+        one_of_many = hasattr(item, "callspec") and zlib.crc32(item.nodeid.encode()) % 3
+        if one_of_many or item.get_closest_marker("compile"):
             item.add_marker("no_cover")
 
 

@@ -9,6 +9,7 @@ import importlib
 import inspect
 import pkgutil
 from pathlib import Path
+from types import ModuleType
 
 import torch
 
@@ -17,12 +18,17 @@ from posenc.scheme import Scheme
 
 def catalogue() -> dict[str, type[Scheme]]:
     """All schemes of the package by class name, in alphabetical order."""
-    found: dict[str, type[Scheme]] = {}
     with torch.device("cpu"):  # a caller may build on the meta device, and modules hold tensors of their examples
-        for name in _files():
-            found.update(schemes_in(importlib.import_module(f"{__name__}.{name}")))
-    return dict(sorted(found.items()))
+        modules = tuple(importlib.import_module(f"{__name__}.{file}") for file in _files())
+    if modules not in _FOUND:
+        _FOUND.clear()
+        every = [pair for module in modules for pair in schemes_in(module).items()]
+        _FOUND[modules] = dict(sorted(every))
+    return dict(_FOUND[modules])
 
+
+_FOUND: dict[tuple[ModuleType, ...], dict[str, type[Scheme]]] = {}
+"""Modules of the package -> their schemes: each call that names a scheme asks for them."""
 
 _LISTED: dict[tuple[int, ...], list[str]] = {}
 """Times of the last changes of the package's folders -> the files in them: the catalogue is asked for often."""

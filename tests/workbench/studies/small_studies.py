@@ -22,6 +22,8 @@ EVERY = studies.studies()
 SMALL: dict[str, dict[str, Any]] = {
     "graphs": {"train": 20, "validation": 10, "test": 10, "sizes": "8,12"},
     "globe": {"train": 64, "held": 16, "band": 4},
+    "gridpe": {"train_images": 20},
+    "language": {"window": 16, "max_multiple": 2, "targets": 16},
     "masked": {"frames": 40, "test_frames": 8},
     "nmar": {"train_steps": 64, "test_steps": 16},
     "permuted": {"images": 40, "test_images": 8},

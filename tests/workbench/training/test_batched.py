@@ -18,7 +18,7 @@ from tiers import full_except
 # the same as alone -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", full_except(CASES, "rope"))
+@pytest.mark.parametrize("case", full_except(CASES, "rope", bare=True))
 def test_losses_are_those_of_training_alone(case):
     """50 steps in float32, every second one of another batch size; rates, decays, clips of their own."""
     scheme, options = CASES[case]
@@ -32,7 +32,7 @@ def test_losses_are_those_of_training_alone(case):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("optimizer", full_except(("adamw", "adam", "sgd"), "adamw"))
+@pytest.mark.parametrize("optimizer", full_except(("adamw", "adam", "sgd"), "adamw", bare=True))
 def test_optimizers_are_exact_for_every_member(optimizer):
     configs = [TrainingConfig(**{**fields(c), "optimizer": optimizer}) for c in OTHER_RATES]
     # a key's bias moves no logit: Adam would blow the rounding of its gradient, zero, up to whole steps
@@ -146,7 +146,7 @@ def folders(tmp_path: Path):
     return made
 
 
-@pytest.mark.parametrize("optimizer", full_except(("adamw", "sgd"), "adamw"))
+@pytest.mark.parametrize("optimizer", full_except(("adamw", "sgd"), "adamw", bare=True))
 def test_a_member_of_a_batch_continues_alone(folders, optimizer):
     configs = [TrainingConfig(**{**fields(c), "optimizer": optimizer}) for c in (FIRST, SECOND)]
     stopped_together(folders, 20, configs=configs)
@@ -185,6 +185,7 @@ def test_a_checkpoint_of_a_batch_is_one_of_a_single_run(folders):
 
 
 @pytest.mark.full
+@pytest.mark.bare
 def test_single_runs_continue_as_a_batch_from_different_steps(folders):
     """One was stopped at step 19, one at step 6, one has not started; the results are those of single runs."""
     for seed, (stop, folder) in enumerate(zip((20, 6), folders, strict=True)):
@@ -199,6 +200,7 @@ def test_single_runs_continue_as_a_batch_from_different_steps(folders):
 
 
 @pytest.mark.full
+@pytest.mark.bare
 def test_a_batch_continues_in_another_grouping(folders, tmp_path):
     stopped_together(folders, 12)
     fits = [double_fit(7), double_fit(1)]
