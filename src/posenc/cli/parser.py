@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,18 @@ def _positionals(command: Command, loose: list[str], values: dict[str, Any]) -> 
             values[option.name] = _convert(command, option, loose.pop(0))
     if loose:
         shown = " ".join(each.metavar for each in command.positionals) or "no words without a flag"
-        repeated = next((each for each in command.options if each.repeated and "=" in loose[0]), None)
-        hint = f" Each {repeated.flag} takes one value: write {repeated.flag} {loose[0]}." if repeated else ""
+        hint = _hint(command, loose[0])
         raise UsageError(f"posenc {command.name} takes {shown}; {loose[0]!r} is too much.{hint} {_help(command)}")
+
+
+def _hint(command: Command, word: str) -> str:
+    """A sentence on the flag that a word too many may belong to; "" for none."""
+    repeated = next((each for each in command.options if each.repeated and "=" in word), None)
+    if repeated is not None:
+        return f" Each {repeated.flag} takes one value: write {repeated.flag} {word}."
+    if any((each.flag, each.metavar) == ("--out", "PATH") for each in command.options) and Path(word).is_dir():
+        return f" For a folder of results, write --out {shlex.quote(word)}."
+    return ""
 
 
 def _convert(command: Command, option: Option, text: str) -> Any:
