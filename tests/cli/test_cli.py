@@ -88,8 +88,6 @@ def test_the_commands_are_these_and_every_ones_help_has_an_example(said):
         (("store", "pck"), "there is no command posenc store 'pck'. Did you mean pack? The commands are pack, merge"),
         (("check",), "WHAT is missing."),
         (("check", "rope", "xpos"), "posenc check takes WHAT; 'xpos' is too much."),
-        (("store", "verify", "."), "posenc store verify takes no words without a flag; '.' is too much."
-                                   " For a folder of results, write --out .. See"),
         (("run", "nmar", "--set", "a=1", "b=2", "c=3"), "posenc run takes STUDY FILE; 'c=3' is too much."
                                                         " Each --set takes one value: write --set c=3."),
         (("check", "rope", "--all=yes"), "--all takes no value; got 'yes'."),

@@ -32,6 +32,7 @@ WITHOUT_TORCH = {
     "run latin-squares --seeds -1": "a seed is a whole number from 0 to 2^63 - 1; got -1",
     "run latin-squares --seeds 1 1": "seed 1 is given twice",
     "run latin-squares --seeds 1.5": "--seeds takes a whole number; got '1.5'",
+    "store verify .": "'.' is too much. For a folder of results, write --out .. See posenc store verify --help",
     "run latin-squares --jobs 0": "--jobs is a number of at least 1; got 0",
     "run latin-squares --data absent": "--data absent is not a folder",
     "run latin-squares --out file.txt": "file.txt (or a folder on the way to it) is a file",
