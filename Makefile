@@ -37,13 +37,13 @@ fuzz: $(VENV)/.test  ## change bytes of files at random and read them: make fuzz
 	$(VENV)/bin/python tools/fuzz.py --seconds $(SECONDS)
 
 # Types are checked on one core in the time that the tests need; what pyright says comes last, and counts.
-test: lint  ## set up, pass the default tests: about 11 minutes on two cores
+test: lint  ## set up, pass the default tests: about 16 minutes on two cores
 	@echo "$(PYRIGHT), beside the tests"; $(PYRIGHT) >$(VENV)/.pyright.txt 2>&1 & types=$$!; \
 	status=0; echo '$(PYTEST) -m "not full" $(COVERED)'; $(PYTEST) -m "not full" $(COVERED) || status=$$?; \
 	wait $$types || status=1; echo "pyright:"; cat $(VENV)/.pyright.txt; exit $$status
 
 test-all: COVERAGE = 1
-test-all: test test-shapes test-rest site-test  ## set up, pass every test of this machine: about 50 minutes on two cores
+test-all: test test-shapes test-rest site-test  ## set up, pass every test of this machine: 75 to 90 minutes on two cores
 
 # The shape hook and torch.compile do not go together; the tests marked `bare` gain nothing from it.
 test-shapes: $(VENV)/.test  ## every test that the run-time check of shapes and types reaches, with that check

@@ -43,7 +43,7 @@ def test_encoders_of_each_kind_pass_every_check(estimator: Any, check: Any) -> N
 
 
 LEARNING = ("check_classifiers_train", "check_regressors_train", "check_classifiers_classes")
-"""Checks of what a network has learned, after all steps of its default; the others ask what it does after a few."""
+"""Checks of what a network has learned train for the default number of steps, all others for 100."""
 
 
 @pytest.mark.full
@@ -51,5 +51,5 @@ LEARNING = ("check_classifiers_train", "check_regressors_train", "check_classifi
 @pytest.mark.timeout(900)
 @parametrize_with_checks([NetworkRegressor(), NetworkClassifier()], xfail_strict=True)
 def test_default_networks_pass_every_check(estimator: Any, check: Any) -> None:
-    learning = check.func.__name__ in LEARNING and not check.keywords  # which ask for read-only or other numbers
+    learning = check.func.__name__ in LEARNING and not check.keywords
     check(estimator if learning else clone(estimator).set_params(steps=100))

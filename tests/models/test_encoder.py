@@ -65,7 +65,7 @@ REST = {
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize("heads", full_except([1, 2, 4], 2, bare=True))
+@pytest.mark.parametrize("heads", full_except([1, 2, 4], 2))
 def test_the_encoder_is_the_plain_one(plain, norm, heads):
     seen = 0
     for chosen in itertools.product(*REST.values()):

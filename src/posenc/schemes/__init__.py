@@ -20,11 +20,13 @@ def catalogue() -> dict[str, type[Scheme]]:
     """All schemes of the package by class name, in alphabetical order."""
     with torch.device("cpu"):  # a caller may build on the meta device, and modules hold tensors of their examples
         modules = tuple(importlib.import_module(f"{__name__}.{file}") for file in _files())
-    if modules not in _FOUND:
-        _FOUND.clear()
+    found = _FOUND.get(modules)
+    if found is None:
         every = [pair for module in modules for pair in schemes_in(module).items()]
-        _FOUND[modules] = dict(sorted(every))
-    return dict(_FOUND[modules])
+        found = dict(sorted(every))
+        _FOUND.clear()
+        _FOUND[modules] = found
+    return dict(found)  # not that of _FOUND, which another thread may have emptied
 
 
 _FOUND: dict[tuple[ModuleType, ...], dict[str, type[Scheme]]] = {}
@@ -40,10 +42,12 @@ def _files() -> list[str]:
     if not all(folder.is_dir() for folder in folders):  # the package may be in an archive
         return [file.name for file in pkgutil.iter_modules(__path__)]
     changed = tuple(folder.stat().st_mtime_ns for folder in folders)
-    if changed not in _LISTED:
+    listed = _LISTED.get(changed)
+    if listed is None:
+        listed = [file.name for file in pkgutil.iter_modules(__path__)]
         _LISTED.clear()
-        _LISTED[changed] = [file.name for file in pkgutil.iter_modules(__path__)]
-    return _LISTED[changed]
+        _LISTED[changed] = listed
+    return listed
 
 
 def schemes_in(module: object) -> dict[str, type[Scheme]]:

@@ -172,7 +172,6 @@ def check_views(study: str, texts: list[str], data: Path, store: Store) -> dict[
 
 
 @pytest.mark.full
-@pytest.mark.bare  # the views of schemes: tensors have their shapes checked in tests of schemes, models and training
 def test_some_schemes_on_the_squares_with_their_views_on_the_page(
     tmp_path: Path, small_data: Path, few_examples: None
 ) -> None:
@@ -193,7 +192,6 @@ ROOM = dict.fromkeys(EVERY, 10)
 
 
 @pytest.mark.full
-@pytest.mark.bare
 @pytest.mark.parametrize("study", EVERY)
 def test_every_scheme_on_every_study_that_has_room(
     study: str, tmp_path: Path, small_data: Path, few_examples: None

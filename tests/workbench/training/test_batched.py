@@ -18,7 +18,7 @@ from tiers import full_except
 # the same as alone -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", full_except(CASES, "rope", bare=True))
+@pytest.mark.parametrize("case", full_except(CASES, "rope"))
 def test_losses_are_those_of_training_alone(case):
     """50 steps in float32, every second one of another batch size; rates, decays, clips of their own."""
     scheme, options = CASES[case]
