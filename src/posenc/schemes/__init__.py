@@ -9,7 +9,6 @@ import importlib
 import inspect
 import pkgutil
 from pathlib import Path
-from types import ModuleType
 
 import torch
 
@@ -18,19 +17,12 @@ from posenc.scheme import Scheme
 
 def catalogue() -> dict[str, type[Scheme]]:
     """All schemes of the package by class name, in alphabetical order."""
+    found: dict[str, type[Scheme]] = {}
     with torch.device("cpu"):  # a caller may build on the meta device, and modules hold tensors of their examples
-        modules = tuple(importlib.import_module(f"{__name__}.{file}") for file in _files())
-    found = _FOUND.get(modules)
-    if found is None:
-        every = [pair for module in modules for pair in schemes_in(module).items()]
-        found = dict(sorted(every))
-        _FOUND.clear()
-        _FOUND[modules] = found
-    return dict(found)  # not that of _FOUND, which another thread may have emptied
+        for name in _files():
+            found.update(schemes_in(importlib.import_module(f"{__name__}.{name}")))
+    return dict(sorted(found.items()))
 
-
-_FOUND: dict[tuple[ModuleType, ...], dict[str, type[Scheme]]] = {}
-"""Modules of the package -> their schemes: each call that names a scheme asks for them."""
 
 _LISTED: dict[tuple[int, ...], list[str]] = {}
 """Times of the last changes of the package's folders -> the files in them: the catalogue is asked for often."""
@@ -42,12 +34,10 @@ def _files() -> list[str]:
     if not all(folder.is_dir() for folder in folders):  # the package may be in an archive
         return [file.name for file in pkgutil.iter_modules(__path__)]
     changed = tuple(folder.stat().st_mtime_ns for folder in folders)
-    listed = _LISTED.get(changed)
-    if listed is None:
-        listed = [file.name for file in pkgutil.iter_modules(__path__)]
+    if changed not in _LISTED:
         _LISTED.clear()
-        _LISTED[changed] = listed
-    return listed
+        _LISTED[changed] = [file.name for file in pkgutil.iter_modules(__path__)]
+    return _LISTED[changed]
 
 
 def schemes_in(module: object) -> dict[str, type[Scheme]]:
