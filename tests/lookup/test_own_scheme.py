@@ -97,7 +97,8 @@ def test_a_class_and_an_object_become_text_that_builds_the_same_scheme(written) 
 
 
 def test_the_code_holds_what_the_class_uses_and_nothing_else(written) -> None:
-    code = own_scheme.codes()[own_scheme.text_of(written().Ramp)]
+    name = own_scheme.text_of(written().Ramp)  # from now on there is code
+    code = own_scheme.codes()[name]
     for line in (
         "SCALE = 2.0",
         "import math as math",
