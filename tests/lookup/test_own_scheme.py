@@ -226,7 +226,8 @@ def test_an_edited_module_of_the_same_package_or_beside_the_file_is_another_sche
 
 
 def test_a_library_and_posenc_have_no_digest_in_a_name(written) -> None:
-    code = own_scheme.codes()[own_scheme.text_of(written(scale=3.0).Ramp)]
+    name = own_scheme.text_of(written(scale=3.0).Ramp)
+    code = own_scheme.codes()[name]
     imports = [line for line in code.splitlines() if line.startswith(("import ", "from "))]
     assert len(imports) >= 4
     assert not [line for line in imports if "#" in line]
