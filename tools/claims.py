@@ -6,6 +6,7 @@ python tools/claims.py --check    fails if docs/claims.md is not what the result
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ PAGE = ROOT / "docs" / "claims.md"
 NOTES = (
     "Generated from the CSV files and packs in [results](../results/README.md) by `python tools/claims.py`; nobody "
     "edits it. A verdict holds at its scale only{scope}",
+    "A number that one stored file can give alone comes from that file: its runs belong together.",
 )
 
 
@@ -50,7 +52,13 @@ def document() -> str:
             about = [f"Cost of the presets: {'; '.join(f'{each}: {study.presets[each].about}' for each in scales)}."]
             parts.append(
                 claims_markdown(
-                    study.claims, scales, notes=[*notes, *about], title=study.question, tables=beside, commands=commands
+                    study.claims,
+                    scales,
+                    notes=[*notes, *about],
+                    title=study.question,
+                    tables=beside,
+                    commands=commands,
+                    files=files_of_study(study),
                 )
             )
     return "\n".join([claims_by_paper(entries, BY_PAPER), *parts])
@@ -61,24 +69,40 @@ def rows_of_study(study: Study) -> dict[str, list[Row]]:
 
     A model that was trained twice counts once: as on the stored page that a claim names, else in the first file.
     """
-    results = ROOT / "results"
+    names = ("setting", "scheme", "seed", "metric")
+    rows = dict[str, list[Row]]()
+    for preset, files in files_of_study(study).items():
+        found = dict[tuple[object, ...], Row]()
+        for row in (row for some in files for row in some):
+            found.setdefault(tuple(row[name] for name in names), row)
+        rows[preset] = list(found.values())
+    return rows
+
+
+def files_of_study(study: Study) -> dict[str, list[Sequence[Row]]]:
+    """Stored rows of a study by preset and file: first the files of the pages that claims name, packs last."""
+    return _files_of_study(study.name)
+
+
+@functools.cache
+def _files_of_study(name: str) -> dict[str, list[Sequence[Row]]]:
+    study, results = studies()[name], ROOT / "results"
     pages = {page.stem for preset in study.presets if (page := stored_page(study, preset))}
-    found = dict[tuple[object, ...], Row]()
-    for path in sorted(results.glob(f"{study.name}-*.csv"), key=lambda path: (path.stem not in pages, path)):
-        _add(found, read_csv(path))
-    for path in sorted(results.glob(f"{study.name}-*{ENDING}")):
-        _add(found, _rows_of_pack(path))
-    rows: dict[str, list[Row]] = {
-        preset: [row for row in found.values() if row["preset"] == preset] for preset in study.presets
+    tables = sorted(results.glob(f"{study.name}-*.csv"), key=lambda path: (path.stem not in pages, path))
+    files = [*map(read_csv, tables), *map(_rows_of_pack, sorted(results.glob(f"{study.name}-*{ENDING}")))]
+    by_preset: dict[str, list[Sequence[Row]]] = {
+        preset: [some for rows in files if (some := [row for row in rows if row["preset"] == preset])]
+        for preset in study.presets
     }
-    return {preset: some for preset, some in rows.items() if some}
+    return {preset: some for preset, some in by_preset.items() if some}
 
 
 def claims_at_scales(
     study: Study, scales: Mapping[str, Sequence[Row]], commands: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> list[ClaimAtScales]:
     """Claims of a study with their verdicts, pages, commands and times."""
-    judged = {preset: judge_claims(study.claims, rows) for preset, rows in scales.items()}
+    files = files_of_study(study)
+    judged = {preset: judge_claims(study.claims, rows, files=files[preset]) for preset, rows in scales.items()}
     pages = {preset: f"../results/{page.name}" for preset in scales if (page := stored_page(study, preset))}
     times = {preset: study.presets[preset].about.rpartition(": ")[2] for preset in scales}
     return [
@@ -111,13 +135,7 @@ def reads_data(study: Study, preset: str) -> bool:
     return any(re.search(r"`posenc run [^`]*--data", line) for line in rows)
 
 
-def _add(found: dict[tuple[object, ...], Row], rows: Sequence[Row]) -> None:
-    """Add the rows of a file, without numbers of a model that an earlier file has."""
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in ("preset", "setting", "scheme", "seed", "metric")), row)
-
-
-def _rows_of_pack(path: Path) -> list[Row]:
+def _rows_of_pack(path: Path) -> Sequence[Row]:
     with TemporaryDirectory() as folder:
         store = Store(Path(folder) / "store")
         merge(store, path)

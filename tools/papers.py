@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from claims import rows_of_study, stored_page
+from claims import files_of_study, rows_of_study, stored_page
 
 from posenc.workbench.report.claims_document import heading_anchor, markdown_table, wrap
 from posenc.workbench.report.claims_table import judge_claims
@@ -172,11 +172,14 @@ def _sentence(study: Study, each: Stored) -> str:
 
 def _claims(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[str]:
     """Claims of the panel with the verdict at the largest stored scale at which they were measured."""
-    lines = []
+    files, lines = files_of_study(study), []
     for place, claim in enumerate(study.claims):
         if not part.panel or claim.panel != part.panel or part.publication not in claim.source:
             continue
-        verdicts = {preset: judge_claims(study.claims, some)[place].verdict for preset, some in rows.items()}
+        verdicts = {
+            preset: judge_claims(study.claims, some, files=files[preset])[place].verdict
+            for preset, some in rows.items()
+        }
         measured = [(preset, verdict) for preset, verdict in verdicts.items() if verdict != "not measured"]
         said = f"{measured[-1][1]} ({measured[-1][0]})" if measured else "not measured"
         lines.append(f"[{claim.name}](claims.md#{heading_anchor(claim.name)}): {said}")

@@ -57,6 +57,24 @@ ROWS = rows_of(a=HIGH, b=LOW, c=NEAR)
 GAP = difference("score", "a", "b")
 
 
+def test_a_number_comes_from_one_file_where_one_file_has_all_its_seeds():
+    first, second = rows_of(b=(0.1, 0.2, 0.3, 0.4)), rows_of(a=(0.9, 0.9, 0.9), b=(0.8, 0.8, 0.8))
+    together = [*first, *rows_of(a=(0.9, 0.9, 0.9))]  # b counts once, as in the first file
+    quantities = (Quantity("a − b", GAP, low=0.5), Quantity("b", mean_over_seeds("score", "b"), high=0.5))
+    apart = judge_claim(claim(*quantities), together, files=[first, second]).measurements
+    assert [round(each.estimate.mean, 6) for each in apart] == [0.1, 0.25]
+    assert [each.estimate.n for each in apart] == [3, 4]
+    mixed = judge_claim(claim(*quantities), together).measurements
+    assert [round(each.estimate.mean, 6) for each in mixed] == [0.7, 0.25]
+    (of_table, _) = judge_claims([claim(*quantities)], together, files=[first, second])[0].measurements
+    assert of_table.estimate == apart[0].estimate
+    text = claims_markdown([claim(*quantities)], {"quick": together}, files={"quick": [first, second]})
+    assert "0.100 [0.100, 0.100]" in text
+    fewer = [rows_of(b=(0.1,)), rows_of(a=(0.9,), b=(0.8,))]  # no file has all seeds of a − b
+    (both, _) = judge_claim(claim(*quantities), together, files=fewer).measurements
+    assert both == mixed[0]
+
+
 def test_a_difference_by_hand():
     # 0.3, 0.4, 0.5: mean 0.4, sd 0.1, t(0.975, 2) = 4.3027: ± 0.2484
     found = GAP(ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import pytest
 from posenc.cli import COMMANDS
 from posenc.cli.grammar import command_of
 from posenc.cli.parser import parse
-from posenc.workbench.report.result_rows import read_csv
 from posenc.workbench.storage.packs import merge
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request, find
@@ -77,8 +77,8 @@ def compare(study: str, preset: str, rows: list[Any]) -> int:
      ("image-fit", "standard")],
 )  # fmt: skip
 def test_the_commands_of_the_document_plan_the_stored_runs(study: str, preset: str) -> None:
-    rows = [row for path in sorted((ROOT / "results").glob(f"{study}-{preset}*.csv")) for row in read_csv(path)]
-    assert compare(study, preset, rows) > 3
+    tool = runpy.run_path(str(ROOT / "tools" / "claims.py"))
+    assert compare(study, preset, tool["rows_of_study"](find(study))[preset]) > 3
 
 
 def test_commands_of_a_pack_plan_runs_of_the_stored_identities(tmp_path: Path) -> None:

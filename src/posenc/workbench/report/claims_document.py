@@ -22,6 +22,7 @@ def claims_markdown(
     title: str = "Claims and verdicts",
     tables: Mapping[str, Sequence[Table]] | None = None,
     commands: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    files: Mapping[str, Sequence[Sequence[Row]]] | None = None,
 ) -> str:
     """Write the claims of a study as Markdown: a table of verdicts, then one section per claim.
 
@@ -32,6 +33,7 @@ def claims_markdown(
         title: Title of the document.
         tables: scale -> tables that follow the claims, such as published results of the same model.
         commands: Name of a claim -> scale -> commands that give its numbers. Default: the command of the claim.
+        files: scale -> its rows by stored file, for quantities that one file measures alone (see `judge_claims`).
 
     Returns:
         The Markdown text.
@@ -44,7 +46,7 @@ def claims_markdown(
             f"A claims document needs claims and the scales to judge them on; got {len(claims)} and {len(scales)}. "
             "Pass both."
         )
-    judged = {scale: judge_claims(claims, rows) for scale, rows in scales.items()}
+    judged = {scale: judge_claims(claims, rows, files=(files or {}).get(scale, ())) for scale, rows in scales.items()}
     summaries = [f"{scale}: {count_verdicts(of_scale)}." for scale, of_scale in judged.items()]
     parts = [f"# {title}", *map(wrap, notes), _verdict_table(claims, judged), wrap(" ".join(summaries))]
     parts += [wrap(RULE), wrap(P_VALUES)]

@@ -223,18 +223,19 @@ class JudgedClaim:
         return "–" if not sizes else str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
 
 
-def judge_claim(claim: Claim, rows: Sequence[Row]) -> JudgedClaim:
+def judge_claim(claim: Claim, rows: Sequence[Row], *, files: Sequence[Sequence[Row]] = ()) -> JudgedClaim:
     """Judge one claim.
 
     Args:
         claim: The claim.
         rows: Result rows of one study and one preset.
+        files: The same rows by stored file; see `judge_claims`.
 
     Returns:
         The judged claim. Its p-values are not corrected; see `judge_claims`.
     """
     measurements = tuple(
-        _measure(quantity, rows, control)
+        _measure(quantity, _rows_to_measure(quantity, rows, files), control)
         for control, group in ((False, claim.quantities), (True, claim.controls))
         for quantity in group
     )
@@ -256,12 +257,16 @@ def judge_claim(claim: Claim, rows: Sequence[Row]) -> JudgedClaim:
     return JudgedClaim(claim, "supported", f"{reason}.", measurements)
 
 
-def judge_claims(claims: Sequence[Claim], rows: Sequence[Row]) -> list[JudgedClaim]:
+def judge_claims(
+    claims: Sequence[Claim], rows: Sequence[Row], *, files: Sequence[Sequence[Row]] = ()
+) -> list[JudgedClaim]:
     """Judge all claims on one scale, with p-values corrected together by Holm's method.
 
     Args:
         claims: The claims.
         rows: Result rows of one study and one preset.
+        files: The same rows by stored file. Runs of one file belong together, as runs of one code, so a quantity is
+            measured within the first file that gives it as many seeds as all rows together. Default: one file.
 
     Returns:
         The judged claims, in the order of `claims`.
@@ -273,7 +278,7 @@ def judge_claims(claims: Sequence[Claim], rows: Sequence[Row]) -> list[JudgedCla
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"Two claims of a table are called {name!r}; give one another name.")
-    judged = [judge_claim(claim, rows) for claim in claims]
+    judged = [judge_claim(claim, rows, files=files) for claim in claims]
     raw = {
         f"{i}.{j}": measurement.p
         for i, each in enumerate(judged)
@@ -362,6 +367,17 @@ def _quotation(claim: Claim) -> tuple[str | ForeignText, ...]:
 
 def _command(judged: JudgedClaim) -> tuple[str, ...]:
     return (f"Make its runs: {judged.claim.command}",) if judged.verdict == "not measured" else ()
+
+
+def _rows_to_measure(quantity: Quantity, rows: Sequence[Row], files: Sequence[Sequence[Row]]) -> Sequence[Row]:
+    """Rows of the first file that measures a quantity as well as all rows together; else all rows."""
+    together = quantity.estimate(rows) if files else None
+    if together is not None:
+        for some in files:
+            within = quantity.estimate(some)
+            if within is not None and within.n >= together.n:
+                return some
+    return rows
 
 
 def _measure(quantity: Quantity, rows: Sequence[Row], control: bool) -> Measurement:
