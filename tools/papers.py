@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,14 +111,22 @@ def stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[St
     for preset in study.presets if part.panel else ():
         asked = planning.needed(study, Request(preset=preset, panels=(part.panel,)))
         cells = {(condition, variant) for condition, variants in asked.items() for variant in variants}
+        own = _of_condition(part, rows.get(preset, ()))
+        if part.condition:  # planned only where its data are
+            cells = {(part.condition, variant) for _, variant in cells}
         seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
-        for row in rows.get(preset, ()):
+        for row in own:
             if (row["setting"], row["scheme"]) in cells:
                 seeds[row["setting"], row["scheme"]].add(row["seed"])
         if seeds:
             counts = [len(each) for each in seeds.values()]
             found.append(Stored(preset, len(seeds), len(cells), (min(counts), max(counts))))
     return found
+
+
+def _of_condition(part: PaperPart, rows: Sequence[Row]) -> list[Row]:
+    """Rows of the conditions that redraw a part."""
+    return [row for row in rows if part.condition in ("", row["setting"])]
 
 
 def _cells(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[str]:
@@ -154,7 +163,7 @@ def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:
 
 def _missing_at_standard(study: Study, part: PaperPart, found: list[Stored]) -> int:
     """Number of models of the panel without a stored result in the preset standard."""
-    if STANDARD not in study.presets:
+    if STANDARD not in study.presets or part.condition:  # whether the condition exists depends on the user's data
         return 0
     for each in found:
         if each.preset == STANDARD:
@@ -177,7 +186,11 @@ def _claims(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[s
         if not part.panel or claim.panel != part.panel or part.publication not in claim.source:
             continue
         verdicts = {
-            preset: judge_claims(study.claims, some, files=files[preset])[place].verdict
+            preset: judge_claims(
+                study.claims,
+                _of_condition(part, some),
+                files=[_of_condition(part, each) for each in files[preset]],
+            )[place].verdict
             for preset, some in rows.items()
         }
         measured = [(preset, verdict) for preset, verdict in verdicts.items() if verdict != "not measured"]

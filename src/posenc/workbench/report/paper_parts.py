@@ -14,6 +14,7 @@ class PaperPart:
         name: Its name there, such as "Fig. 3A".
         shows: What it shows there.
         panel: Name of the panel of the study that redraws it; "" if none does.
+        condition: The one condition whose runs redraw it; "" for all conditions of the panel.
         command: Another command that draws it; "" for the command of the panel.
         page: File in results/ that the command wrote; "" if none is kept.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
@@ -29,6 +30,7 @@ class PaperPart:
     name: str
     shows: str
     panel: str = ""
+    condition: str = ""
     command: str = ""
     page: str = ""
     lacks: str = ""
