@@ -28,15 +28,17 @@ def train(spec: RunSpec, workdir: Path, report: object) -> RunResult:
 PROCEDURE = Procedure("toy.train", 1, train)
 
 
-def spec(seed: int = 0, **settings: object) -> RunSpec:
+def spec(seed: int = 0, variant: str = "line", **settings: object) -> RunSpec:
     return PROCEDURE.spec(
-        study="toy", variant="line", seed=seed, preset="quick", settings={"scheme": "RoPE", **settings}
+        study="toy", variant=variant, seed=seed, preset="quick", settings={"scheme": "RoPE", **settings}
     )
 
 
-def finish(store: Store, seed: int, code: dict[str, str], at: str = "2026-01-01", **settings: object) -> None:
+def finish(
+    store: Store, seed: int, code: dict[str, str], at: str = "2026-01-01", variant: str = "line", **settings: object
+) -> None:
     timing = {"seconds": 1.0, "finished_at": at}
-    store.finish(spec(seed, **settings), RunResult(metrics={"loss": float(seed)}), timing, ORIGIN, code)
+    store.finish(spec(seed, variant, **settings), RunResult(metrics={"loss": float(seed)}), timing, ORIGIN, code)
 
 
 def present(store: Store) -> dict[str, str]:
@@ -145,7 +147,14 @@ def test_an_unknown_code_is_named_only_beside_a_known_one(tmp_path: Path) -> Non
     finish(store, 1, present(store))
     shown = by_code(store, [spec(0), spec(1)])
     assert len(shown.specs) == 2
-    assert "The code of line, seed 0 is unknown" in shown.remarks[0]
+    (remark,) = shown.remarks
+    assert remark.startswith("The code of these runs is unknown, because an early version stored no digests of it: ")
+    assert ": line, seed 0. They are averaged" in remark
+    for seed, code in ((2, {}), (3, present(store))):
+        finish(store, seed, code, variant="curve")
+    curves = [spec(seed, "curve") for seed in (2, 3)]
+    (remark,) = by_code(store, [spec(0), spec(1), *curves]).remarks
+    assert ": line, seed 0; curve, seed 2. They are averaged" in remark
 
 
 def test_a_table_of_results_has_a_line_for_each_code(tmp_path: Path) -> None:

@@ -228,6 +228,7 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
         "results lists all."
         for cell, seeds in twice.items()
     ]
+    without_code: list[str] = []
     for (_, condition, variant), runs in cells.items():
         codes = dict.fromkeys(stored.code for _, stored in runs if stored.code)
         kept = _kept_code(store, runs) if len(codes) > 1 else next(iter(codes), "")
@@ -242,10 +243,13 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
                 "Train them again: the same posenc run command with --retrain-changed."
             )
         if unknown:
-            remarks.append(
-                f"The code of {cell_phrase(variant, condition, unknown)} is unknown, because an early version stored "
-                "no digests of it. They are averaged with seeds whose code is known."
-            )
+            without_code.append(cell_phrase(variant, condition, unknown))
+    if without_code:
+        more = f"; and {len(without_code) - SHOWN} more variants" if len(without_code) > SHOWN else ""
+        remarks.append(
+            f"The code of these runs is unknown, because an early version stored no digests of it: "
+            f"{'; '.join(without_code[:SHOWN])}{more}. They are averaged with seeds whose code is known."
+        )
     without = {(spec.identity, spec.condition, spec.variant) for spec, _ in left_out}
     shown = [spec for spec in specs if (spec.identity, spec.condition, spec.variant) not in without]
     return ByCode(
