@@ -100,6 +100,16 @@ def test_the_scale_of_attention_maps_begins_at_the_smallest_weight(tmp_path: Pat
     assert ">0<" not in legend.svg
 
 
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [("2d-fixed", "The first maps are those of 2d-fixed, the"), ("rope", "No maps of 2d-fixed are stored, the")],
+)
+def test_attention_maps_say_if_those_of_the_reference_are_among_them(tmp_path: Path, label: str, words: str) -> None:
+    weights = np.full((1, 16, 16), 0.05, np.float32)
+    data = data_of(tmp_path, {label: {"attention_cosine": 0.5}}, arrays={"attention": weights})
+    assert words in text_of(attention_plots._attention_maps(data))
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_the_authors_curves_are_shown_beside_runs_on_their_puzzles_alone(tmp_path: Path, own: bool) -> None:
     path = published.summary_path(tmp_path)

@@ -132,12 +132,14 @@ def _attention_maps(data: PageData) -> Panel:
     ]
     if not groups:
         return absent_panel("Attention maps", "measured models")
+    reference = ATTENTION_MAP_VARIANTS[0]
+    shown = f"The first maps are those of {reference}" if len(maps[reference]) else f"No maps of {reference} are stored"
     return heat_maps(
         groups,
         title="Attention maps",
         caption=(
             "Rows are queries and columns keys, both cell by cell of the 4 x 4 grid in row-major order. Mean over the "
-            "out-of-distribution puzzles, first seed. The first maps are those of 2d-fixed, the paper's reference."
+            f"out-of-distribution puzzles, first seed. {shown}, the paper's reference."
         ),
         low_label="smallest weight",
         high_label="largest weight",
