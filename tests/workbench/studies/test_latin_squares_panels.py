@@ -184,7 +184,7 @@ def test_noise_is_measured_at_twenty_scales_and_tables_are_aligned(trained: Trai
     assert start["1d-fixed"] > 0.5
     assert abs(start["learned-0.2"]) < 0.2
     assert "rope" not in start  # it adds no encoding
-    arrays = results.measured_arrays(data, "learned-0.2")
+    arrays = results.measured_arrays(data, "learned-0.2", "table_after")
     table = torch.from_numpy(arrays["table_after"]).double()
     truth = measure.true_positions(table.shape[1])
     metrics = trained.store.read(trained.measurement("learned-0.2").identity).metrics

@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from posenc.workbench.report.page import FigureGroup, Panel, Text
+from posenc.workbench.report.result_rows import values_by_scheme
 from posenc.workbench.runs import RunResult, RunSpec
+from posenc.workbench.storage import packs
 from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
-from posenc.workbench.studies.latin_squares import attention_plots, claims, position_plots, published, sigma_plots
+from posenc.workbench.studies.latin_squares import (
+    attention_plots,
+    claims,
+    measure,
+    position_plots,
+    published,
+    sigma_plots,
+    stored_measurements,
+)
 from posenc.workbench.studies.latin_squares.further_measures import noise_metric
 from posenc.workbench.studies.latin_squares.presets import PRESETS
 from posenc.workbench.studies.latin_squares.results import PAPERS_MODEL
@@ -108,6 +119,46 @@ def test_attention_maps_say_if_those_of_the_reference_are_among_them(tmp_path: P
     weights = np.full((1, 16, 16), 0.05, np.float32)
     data = data_of(tmp_path, {label: {"attention_cosine": 0.5}}, arrays={"attention": weights})
     assert words in text_of(attention_plots._attention_maps(data))
+
+
+def test_mean_maps_are_compared_with_the_reference_of_the_same_seed(tmp_path: Path) -> None:
+    """Of two seeds, each 2d-fixed is compared with the other; a model without a reference of its seed is left out."""
+    rng = np.random.default_rng(0)
+    maps = {(label, seed): rng.random((2, 16, 16), np.float32) for label in ("2d-fixed", "rope") for seed in (0, 1)}
+    maps["relative", 2] = maps["rope", 1]
+    rows = attention_plots.mean_map_rows(maps)
+    cosine = values_by_scheme(rows, attention_plots.MEAN_MAP_COSINE)
+
+    def expected(one: np.ndarray, other: np.ndarray) -> float:
+        layers = [
+            a.ravel() @ b.ravel() / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(one, other, strict=True)
+        ]
+        return float(np.mean(layers))
+
+    assert {label: set(seeds) for label, seeds in cosine.items()} == {"2d-fixed": {0, 1}, "rope": {0, 1}}
+    assert cosine["rope"][1] == pytest.approx(expected(maps["rope", 1], maps["2d-fixed", 1]), rel=1e-5)
+    assert cosine["2d-fixed"][0] == pytest.approx(expected(maps["2d-fixed", 0], maps["2d-fixed", 1]), rel=1e-5)
+
+
+def test_a_stored_measurement_stands_in_where_the_planned_one_lacks_weights(tmp_path: Path) -> None:
+    """Runs from packs were left out of a page if they were measured before 2d-fixed of their seed was trained."""
+    trained, packed, specs = Store(tmp_path / "trained"), Store(tmp_path / "packed"), list[RunSpec]()
+    for label in ("2d-fixed", "rope"):
+        common: dict[str, Any] = {"study": "latin-squares", "variant": label, "seed": 0, "preset": "quick"}
+        specs.append(RunSpec(**common, procedure="latin-squares.train", settings={"label": label}))
+        weights = {"weight": torch.zeros(1)}
+        trained.finish(specs[-1], RunResult(metrics={"accuracy_ood": 0.5}, weights=weights), {"seconds": 1.0})
+    settings = {"scales": list(measure.NOISE_SCALES), "draws": measure.NOISE_DRAWS}
+    earlier = measure.MEASURE.measuring(specs[1], settings)
+    trained.finish(earlier, RunResult(metrics={"position_norm": 1.0}), {"seconds": 1.0})
+    packs.pack(trained, tmp_path / "packs")
+    packs.merge(packed, tmp_path / "packs")
+
+    def found(store: Store) -> RunSpec:
+        return next(spec for spec in stored_measurements.measurements(specs, store) if spec.variant == "rope")
+
+    assert found(packed).identity == earlier.identity
+    assert found(trained).parents["reference"] == specs[0].identity
 
 
 @pytest.mark.parametrize("own", [True, False])

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+import numpy as np
+import torch
+
+from posenc.measure.attention_maps import attention_map_similarity
 from posenc.workbench.report.heat_map import heat_maps
 from posenc.workbench.report.line_plot import line_plot
 from posenc.workbench.report.page import Panel, Text
@@ -23,12 +27,17 @@ from posenc.workbench.studies.latin_squares.results import (
     table_name,
 )
 from posenc.workbench.studies.latin_squares.sigma_plots import OOD_ACCURACY, SIGMA
-from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_MAP_VARIANTS, TABLE_1
+from posenc.workbench.studies.latin_squares.variants import ACCURACY, ATTENTION_MAP_VARIANTS, REFERENCES, TABLE_1
 from posenc.workbench.studies.shared.declarations import MAIN
 from posenc.workbench.studies.shared.learned_tables import learned, sigma_of
 from posenc.workbench.studies.shared.page_data import PageData
 
 COSINE = "cosine similarity with 2d-fixed"
+REFERENCE = REFERENCES[0]
+MEAN_MAP_COSINE, MEAN_MAP_JSD = "attention_cosine_of_mean", "attention_jsd_of_mean"
+"""Similarities of mean attention maps, computed for the page from stored maps."""
+Maps = dict[tuple[str, int], np.ndarray]
+"""Variant and seed -> mean attention map of each layer, ``(layers, N, N)``."""
 
 
 def attention(data: PageData) -> list[Panel]:
@@ -63,6 +72,7 @@ def attention(data: PageData) -> list[Panel]:
         ),
         *_against_accuracy(rows),
         _similarity_by_encoding(rows),
+        *mean_maps(data),
         _attention_maps(data),
     ]
 
@@ -125,8 +135,73 @@ def _similarity_by_encoding(rows: Sequence[Row]) -> Panel:
     )
 
 
+def mean_maps(data: PageData) -> list[Panel]:
+    """Fig. A9C and D from the mean map of each model. These maps are stored, so that no weights are needed."""
+    maps = _stored_maps(data)
+    rows = mean_map_rows(maps)
+    if not rows:
+        return []
+    cosine, accuracies = values_by_scheme(rows, MEAN_MAP_COSINE), values_by_scheme(data.rows, OOD)
+    references = [each for (label, _), each in maps.items() if label == REFERENCE]
+    flat = [_similarity(np.full_like(each, 1 / each.shape[-1]), each) for each in references]
+    return [
+        score_plots(
+            rows,
+            metrics={
+                MEAN_MAP_COSINE: Score("Cosine similarity", COSINE),
+                MEAN_MAP_JSD: Score("Jensen-Shannon divergence", "divergence from 2d-fixed (bits)", higher=False),
+            },
+            lines={metric: {"equal weights": fmean(each[metric] for each in flat)} for metric in flat[0]},
+            title="Similarity of mean attention maps to 2d-fixed",
+            caption="Each model's attention maps are averaged over the out-of-distribution puzzles and heads, then "
+            "compared layer by layer with those of the 2d-fixed model of the same seed. 2d-fixed is compared with "
+            "its next seed. Mean maps are flatter than those of single puzzles and therefore more alike: the line is "
+            "a model that gives all cells equal weights.",
+        ),
+        scatter_plot(
+            {label: seeds for label, seeds in cosine.items() if label not in REFERENCES},
+            accuracies,
+            title="Accuracy by cosine similarity of mean attention maps",
+            x_label=COSINE,
+            y_label=OOD_ACCURACY,
+        ),
+    ]
+
+
+def _stored_maps(data: PageData) -> Maps:
+    maps: Maps = {}
+    for spec in data.measured:
+        arrays = data.store.arrays(spec.identity) if data.store.finished(spec.identity) else {}
+        if "attention" in arrays:
+            maps.setdefault((spec.variant, spec.seed), arrays["attention"])
+    return maps
+
+
+def mean_map_rows(maps: Maps) -> list[Row]:
+    """Similarity of each model's mean attention maps to those of 2d-fixed of the same seed, as result rows.
+
+    2d-fixed is compared with 2d-fixed of the next seed. Models without a reference have no rows.
+    """
+    seeds = sorted(seed for label, seed in maps if label == REFERENCE)
+    next_seed = dict(zip(seeds, [*seeds[1:], *seeds[:1]], strict=True)) if len(seeds) > 1 else {}
+    rows: list[Row] = []
+    for (label, seed), own in maps.items():
+        compared = maps.get((REFERENCE, next_seed.get(seed, -1) if label == REFERENCE else seed))
+        found = {} if compared is None else _similarity(own, compared)
+        common = {"setting": MAIN, "scheme": label, "seed": seed}
+        rows += [common | {"metric": metric, "value": value} for metric, value in found.items()]
+    return rows
+
+
+def _similarity(maps: np.ndarray, reference: np.ndarray) -> dict[str, float]:
+    """Similarity of two models' mean maps ``(layers, N, N)``, mean over layers."""
+    both = [torch.from_numpy(each)[:, None, None] for each in (maps, reference)]
+    found = next(row for row in attention_map_similarity(*both) if row["layer"] == "all")
+    return {MEAN_MAP_COSINE: float(found["cosine"]), MEAN_MAP_JSD: float(found["jsd"])}
+
+
 def _attention_maps(data: PageData) -> Panel:
-    maps = {label: measured_arrays(data, label).get("attention", ()) for label in ATTENTION_MAP_VARIANTS}
+    maps = {label: measured_arrays(data, label, "attention").get("attention", ()) for label in ATTENTION_MAP_VARIANTS}
     groups = [
         (f"{label}, layer {layer + 1}", one) for label, layers in maps.items() for layer, one in enumerate(layers)
     ]
@@ -139,7 +214,7 @@ def _attention_maps(data: PageData) -> Panel:
         title="Attention maps",
         caption=(
             "Rows are queries and columns keys, both cell by cell of the 4 x 4 grid in row-major order. Mean over the "
-            f"out-of-distribution puzzles, first seed. {shown}, the paper's reference."
+            f"out-of-distribution puzzles, first stored seed. {shown}, the paper's reference."
         ),
         low_label="smallest weight",
         high_label="largest weight",

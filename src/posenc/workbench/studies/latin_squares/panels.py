@@ -10,11 +10,11 @@ from posenc.workbench.storage.store import Store
 from posenc.workbench.studies import Request
 from posenc.workbench.studies.latin_squares import (
     further_measures,
-    measure,
     plots,
     position_plots,
     puzzle_plots,
     sigma_plots,
+    stored_measurements,
 )
 from posenc.workbench.studies.latin_squares.attention_plots import attention
 from posenc.workbench.studies.latin_squares.conditions import (
@@ -136,21 +136,21 @@ PANELS: Mapping[str, PanelSpec] = {
         shows="Table A3, Figs. 3A-C, A8, A9B-D",
         needs=_attention,
         draw=attention,
-        measures=(measure.measurements, further_measures.table_measurements),
+        measures=(stored_measurements.measurements, further_measures.table_measurements),
     ),
     "positions": _panel(
         about="distance of learned positions from the true grid, before and after training, and its controls",
         shows="Figs. 1F-H, 3D-F",
         needs=_positions,
         draw=position_plots.positions,
-        measures=(measure.measurements, further_measures.table_measurements),
+        measures=(stored_measurements.measurements, further_measures.table_measurements),
     ),
     "noise": _panel(
         about="accuracy with noise on the token embeddings",
         shows="Fig. A10",
         needs=_noise,
         draw=sigma_plots.noise,
-        measures=(measure.measurements, further_measures.noise_measurements),
+        measures=(stored_measurements.measurements, further_measures.noise_measurements),
     ),
     "optimizers": _panel(
         about="accuracy with Adam and with plain SGD on small initial tables",

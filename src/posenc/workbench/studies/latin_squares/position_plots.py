@@ -139,7 +139,7 @@ def _distances(data: PageData) -> Panel:
     groups = [("true grid", token_distances(grid).numpy())]
     groups.append(("2d-fixed", token_distances(true_positions(settings_of(data)["model"]["dim"])).numpy()))
     for label in LAYOUT_VARIANTS:
-        arrays = measured_arrays(data, label)
+        arrays = measured_arrays(data, label, "distances_after")
         if "distances_after" not in arrays:
             continue
         if label.startswith("learned"):
@@ -151,7 +151,7 @@ def _distances(data: PageData) -> Panel:
         title="Distances between tokens",
         caption=(
             "Euclidean distance between the encodings of every two cells (row-major), each matrix on its own scale. "
-            "Learned tables: first layer, first seed, before and after training."
+            "Learned tables: first layer, first stored seed, before and after training."
         ),
         low_label="0",
         high_label="largest distance of each matrix",
@@ -166,10 +166,12 @@ def _readings(data: PageData) -> list[Panel]:
         groups = [
             (label, token_distances(torch.from_numpy(arrays["table_after"]).double(), how).numpy())
             for label in ("2d-fixed", *ALIGNED_VARIANTS)
-            if "table_after" in (arrays := measured_arrays(data, label))
+            if "table_after" in (arrays := measured_arrays(data, label, "table_after"))
         ]
         if groups:
-            caption = f"{formula} The paper names this distance without a formula. First layer, first seed, trained."
+            caption = (
+                f"{formula} The paper names this distance without a formula. First layer, first stored seed, trained."
+            )
             panels.append(
                 heat_maps(
                     groups, title=f"Distances between tokens: {title}", caption=caption, low_label="0",
@@ -183,7 +185,7 @@ def _tables(data: PageData) -> Panel:
     """Fig. 3D: tables of the first layer before and after their alignment with 2d-fixed."""
     groups, title = [], "Learned tables before and after alignment with 2d-fixed"
     for label in ALIGNED_VARIANTS:
-        arrays = measured_arrays(data, label)
+        arrays = measured_arrays(data, label, "table_after")
         if "table_after" in arrays:
             table = torch.from_numpy(arrays["table_after"]).double()
             turned = aligned(table, true_positions(table.shape[1]))
@@ -198,7 +200,7 @@ def _tables(data: PageData) -> Panel:
         key="Rows are the 16 tokens, columns the channels. Aligned: rotated, or rotated and reflected, to the least "
         "Frobenius distance from 2d-fixed (orthogonal Procrustes).",
     )  # fmt: skip
-    return Panel(title, (figures,), "First layer, first seed.")
+    return Panel(title, (figures,), "First layer, first stored seed.")
 
 
 def _pixels(table: np.ndarray) -> np.ndarray:
@@ -211,10 +213,10 @@ def _pixels(table: np.ndarray) -> np.ndarray:
 def _planes(data: PageData) -> Panel:
     items, residuals = [], {}
     for label in (*LAYOUT_VARIANTS, "2d-fixed"):
-        arrays = measured_arrays(data, label)
+        arrays = measured_arrays(data, label, "plane_after")
         if "plane_after" in arrays:
             items.append((label, _x_y(arrays["plane_before"]), _x_y(arrays["plane_after"])))
-            metrics = measured_metrics(data, label)
+            metrics = measured_metrics(data, label, "plane_after")
             residuals[label] = (metrics["position_residual_initial_layer_0"], metrics["position_residual_layer_0"])
     return layout_plots(
         items,
@@ -223,7 +225,7 @@ def _planes(data: PageData) -> Panel:
         title="Layouts of learned tables by multidimensional scaling",
         caption=(
             "The two directions in which the first layer's encodings differ most (classical multidimensional scaling), "
-            "rotated, reflected and scaled onto the true grid; first seed. Lines join neighbors of the true grid."
+            "rotated, reflected and scaled onto the true grid; first stored seed. Lines join neighbors of the grid."
         ),
         residuals=residuals,
     )

@@ -122,20 +122,20 @@ def bootstrap_intervals(data: PageData, labels: Sequence[str]) -> dict[str, dict
     return {metric: estimates for metric, estimates in intervals.items() if estimates}
 
 
-def measured_arrays(data: PageData, label: str) -> dict[str, np.ndarray]:
-    """Measured arrays of a variant's first seed, of all its measurements; empty if it was not measured."""
-    stored = [data.store.arrays(spec.identity) for spec in _first_measurements(data, label)]
+def measured_arrays(data: PageData, label: str, needed: str) -> dict[str, np.ndarray]:
+    """Arrays of a variant's first seed that has the needed one, of all its measurements; empty if no seed has it."""
+    stored = [data.store.arrays(spec.identity) for spec in _first_measurements(data, label, needed)]
     return {name: array for arrays in stored for name, array in arrays.items()}
 
 
-def measured_metrics(data: PageData, label: str) -> dict[str, float]:
-    """Metrics of the measurements whose arrays ``measured_arrays`` returns; empty if it was not measured."""
-    stored = [data.store.read(spec.identity).metrics for spec in _first_measurements(data, label)]
+def measured_metrics(data: PageData, label: str, needed: str) -> dict[str, float]:
+    """Metrics of the measurements whose arrays ``measured_arrays`` returns; empty if it returns none."""
+    stored = [data.store.read(spec.identity).metrics for spec in _first_measurements(data, label, needed)]
     return {name: value for metrics in stored for name, value in metrics.items()}
 
 
-def _first_measurements(data: PageData, label: str) -> list[RunSpec]:
-    """Finished measurements of a variant's first seed."""
+def _first_measurements(data: PageData, label: str, needed: str) -> list[RunSpec]:
+    """Finished measurements of a variant's first seed that has the needed array."""
     runs = [spec for spec in data.measured if spec.variant == label and data.store.finished(spec.identity)]
-    first = min((spec.seed for spec in runs), default=0)
+    first = min((spec.seed for spec in runs if needed in data.store.arrays(spec.identity)), default=None)
     return [spec for spec in runs if spec.seed == first]
