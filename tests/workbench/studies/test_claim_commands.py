@@ -113,3 +113,23 @@ def test_a_command_names_the_preset_the_seeds_and_the_data() -> None:
         "posenc run language --preset standard --data DIR --panels extrapolation --schemes bigram rope --yes",
     )
     assert claim_commands(study, "standard", claim, [], real_data=True) == ()
+
+
+def test_a_condition_with_a_data_set_of_its_own_is_named() -> None:
+    """Without it the command would train the models of Fashion-MNIST too."""
+    study, labels = find("gridpe"), ("grid-deep", "grid-rotate", "grid-merge", "grid-complex", "gridpe")
+    claim = next(each for each in study.claims if each.name == "deep is the best of the four on photographs")
+    rows = [
+        {
+            "setting": "photographs",
+            "scheme": label,
+            "seed": seed,
+            "metric": "accuracy",
+            "value": 0.5 + 0.01 * place * seed,
+        }
+        for place, label in enumerate(labels, 1)
+        for seed in range(3)
+    ]
+    assert claim_commands(study, "standard", claim, rows, real_data=True) == (
+        "posenc run gridpe --preset standard --data DIR --panels accuracy --conditions photographs --seeds 0 1 2 --yes",
+    )

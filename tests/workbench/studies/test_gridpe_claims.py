@@ -57,6 +57,22 @@ def test_a_pvt_and_larger_pictures():
     assert verdict(name, made_up(at, "accuracy_at_x2.29") + kept) == "contradicted"
 
 
+def test_photographs_are_judged_by_their_own_runs():
+    four = {f"grid-{form}": 0.5 for form in variants.GRID_FORMS}
+    vit = {**four, "grid-deep": 0.55, "learned-0.02": 0.45, "nope": 0.4, "rope-axial": 0.48, "gridpe": 0.5}
+    rows = made_up(vit, setting=conditions.PHOTOGRAPHS)
+    for name in ("grid-cell encodings improve a ViT", "deep is the best of the four"):
+        assert verdict(f"{name} on photographs", rows) == "supported"
+        assert verdict(f"{name} on photographs", made_up(vit)) == "not measured"
+    better = made_up({**vit, "gridpe": 0.6}, setting=conditions.PHOTOGRAPHS)
+    assert verdict("deep is the best of the four on photographs", better) == "contradicted"
+    name = "a PVT hardly depends on its encoding on photographs"
+    pvt = {**four, "pvt-o": 0.5, "cpvt": 0.51, "pvt-abs": 0.49, "nope": 0.4}
+    assert verdict(name, made_up(pvt, setting=conditions.PVT_PHOTOGRAPHS)) == "supported"
+    unlearned = {label: level - 0.39 for label, level in pvt.items()}
+    assert verdict(name, made_up(unlearned, setting=conditions.PVT_PHOTOGRAPHS)) == "contradicted"
+
+
 def test_claims_point_at_panels_and_rows_that_there_are():
     assert {claim.panel for claim in CLAIMS} <= set(STUDY.panels)
     for claim in CLAIMS:

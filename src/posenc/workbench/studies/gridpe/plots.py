@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from posenc.measure.statistics import mean
+from posenc.measure.statistics import mean, paired_difference
 from posenc.workbench.report.line_plot import line_plot
-from posenc.workbench.report.number_format import interval, number
+from posenc.workbench.report.number_format import interval, number, signed_number
 from posenc.workbench.report.page import Panel, Table
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.report.score_plot import Score, score_plots
@@ -16,7 +16,7 @@ from posenc.workbench.report.seed_interval import interval_name, seed_interval
 from posenc.workbench.runs import RunSpec
 from posenc.workbench.studies.gridpe import published
 from posenc.workbench.studies.gridpe import variants as encodings
-from posenc.workbench.studies.gridpe.conditions import CONDITIONS, PVT, labels_of
+from posenc.workbench.studies.gridpe.conditions import CONDITIONS, labels_of
 from posenc.workbench.studies.gridpe.presets import SCALES, TRAINED_SIDE
 from posenc.workbench.studies.gridpe.variants import LEARNED, with_heads
 from posenc.workbench.studies.shared import page_records
@@ -60,14 +60,12 @@ def panel_title(subject: str, condition: str) -> str:
 
 def vit_accuracy(data: PageData) -> list[Panel]:
     """Accuracy and loss of the ViTs as published, and on built-in images a comparison with the printed Table 1."""
-    own = page_records.own(data.store, data.specs)  # a user's images are not those of the paper
-    published_table = [] if own is not None else [_published_table(data)]
-    return [*_accuracy_and_loss(data, VITS), *published_table]
+    return [*_accuracy_and_loss(data, VITS), *_published_tables(data, VITS)]
 
 
 def pvt_accuracy(data: PageData) -> list[Panel]:
-    """Accuracy and loss of the PVTs."""
-    return _accuracy_and_loss(data, PVTS)
+    """Accuracy and loss of the PVTs, and on built-in images a comparison with the printed Table 1."""
+    return [*_accuracy_and_loss(data, PVTS), *_published_tables(data, PVTS)]
 
 
 def _accuracy_and_loss(data: PageData, conditions: Sequence[str]) -> list[Panel]:
@@ -255,36 +253,61 @@ def variants(data: PageData) -> list[Panel]:
     return variant_tables(data, titles, about, scheme_of, order=(*encodings.VIT, *encodings.PVT))
 
 
-def _published_table(data: PageData) -> Panel:
-    """Comparison of the printed Table 1 with the accuracies of this study."""
-    measured = {label: seeds_by_label(data, ACCURACY, label) for label, _ in published.TABLE_1}
-    body = []
-    for (condition, label), (top1, top5, loss) in published.TABLE_1.items():
-        cells = []
-        for name in (label, f"{label}-literal"):
-            seeds = measured[condition].get(name)
-            if not seeds:
-                cells.append("not run")
-                continue
-            estimate = seed_interval(list(seeds.values()), bounds=SHARE, held_out=held_out_items(data, condition))
-            cells.append(f"{number(estimate.mean, 3)} {interval(estimate, 3)}")
-        architecture = "PVT" if condition == PVT else "ViT"
-        body.append((f"{label}, {architecture}", *cells, f"{top1:.1f}", f"{top5:.1f}", f"{loss:g}"))
+def _published_tables(data: PageData, conditions: Sequence[str]) -> list[Panel]:
+    """Comparison of the printed Table 1 with the accuracies of each condition; none for images of the user."""
+    if page_records.own(data.store, data.specs) is not None:
+        return []
+    return [_published_table(data, condition) for condition in finished_conditions(data, conditions)]
+
+
+def _published_table(data: PageData, condition: str) -> Panel:
+    printed = published.TABLE_1[CONDITIONS[condition].architecture]
+    top1, top5, loss = (seeds_by_label(data, metric, condition) for metric in (ACCURACY, TOP, "loss"))
+    held_out, base = held_out_items(data, condition), next(iter(printed))
+
+    def accuracy(label: str) -> str:
+        seeds = list(top1.get(label, {}).values())
+        estimate = seed_interval(seeds, bounds=SHARE, held_out=held_out) if seeds else None
+        return "not run" if estimate is None else f"{number(estimate.mean, 3)} {interval(estimate, 3)}"
+
+    def gain(label: str) -> str:
+        a, b = top1.get(label, {}), top1.get(base, {})
+        if label == base or not a.keys() & b.keys():
+            return "–"
+        estimate = paired_difference(a, b, bounds=SHARE)
+        return f"{signed_number(estimate.mean, 3)} {interval(estimate, 3)}"
+
+    def mean_of(by_label: Mapping[str, BySeed], label: str) -> str:
+        return number(mean(list(by_label[label].values())), 3) if label in by_label else "–"
+
+    body = [
+        (
+            label, accuracy(label), f"{their_top1 / 100:.3f}",
+            gain(label), "–" if label == base else signed_number((their_top1 - printed[base][0]) / 100, 3),
+            mean_of(top5, label), f"{their_top5 / 100:.3f}", mean_of(loss, label), f"{their_loss:g}",
+            accuracy(f"{label}-literal"),
+        )
+        for label, (their_top1, their_top5, their_loss) in printed.items()
+    ]  # fmt: skip
     columns = (
         "Variant",
-        "Accuracy here, as published",
-        "Accuracy here, as released",
-        "Printed top-1 accuracy (%)",
-        "Printed top-5 accuracy (%)",
-        "Printed loss",
+        "Accuracy",
+        "Published accuracy",
+        f"Accuracy − that of {base}",
+        "Published difference",
+        "Top-5 accuracy",
+        "Published top-5 accuracy",
+        "Held-out loss (nats)",
+        "Published loss",
+        "Accuracy as released",
     )
     note = (
-        f"Printed: {published.SOURCE}. The paper trained its ViTs and its PVTs in different ways, so compare variants "
-        "of one architecture. Its loss is probably the training loss. The images and models here differ from those "
-        "of the paper, so compare the order of variants. In brackets: 95% "
-        f"{interval_name(held_out_items(data, VITS[0]))}."
+        f"Published: {published.SOURCE}; its loss is probably that of training. The images and models here differ from "
+        f"those of the paper, so compare differences and the order of variants. In brackets: 95% "
+        f"{interval_name(held_out)} of accuracies, 95% t-intervals over seeds of differences."
     )
-    return Panel("Comparison with Table 1 of the paper", (Table("Table 1", columns, tuple(body), note),))
+    title = panel_title("Comparison with Table 1 of the paper", condition)
+    return Panel(title, (Table("Table 1", columns, tuple(body), note),))
 
 
 def _loss_panel(data: PageData, labels: Sequence[str], condition: str) -> Panel:

@@ -75,12 +75,14 @@ def claim_commands(study: Study, preset: str, claim: Claim, rows: Sequence[Row],
     for (_, variant), seeds in used.items():
         by_seeds.setdefault(seeds, []).append(variant)
     known, commands = _variants(study, preset, panels), []
+    apart = _conditions_apart(study, preset, panels, used)
     for seeds, variants in sorted(by_seeds.items(), key=lambda group: sorted(group[0])):
         named = sorted(set(variants)) if len(by_seeds) > 1 or not known >= {*variants} else []
         words = [f"posenc run {study.name}"]
         words += [f"--preset {preset}"] if preset != "quick" else []
         words += ["--data DIR"] if real_data else []
         words += [f"--panels {' '.join(panels)}"] if panels else []
+        words += [f"--conditions {' '.join(map(_quoted, apart))}"] if apart else []
         words += [f"--schemes {' '.join(map(_quoted, named))}"] if named else []
         words += [f"--seeds {' '.join(map(str, sorted(seeds)))}"] if seeds != {*study.presets[preset].seeds} else []
         words += ["--yes"] if study.asks(preset) else []
@@ -111,6 +113,14 @@ def panels_of_claim(study: Study, preset: str, claim: Claim, used: Collection[Ce
             named.append(name)
             missing -= _variants(study, preset, [name])
     return tuple(named)
+
+
+def _conditions_apart(study: Study, preset: str, panels: Sequence[str], used: Collection[Cell]) -> list[str]:
+    """Conditions of a claim that have a data set of their own, where its panels also train on the usual one."""
+    usual = planning.needed(study, Request(preset=preset, panels=tuple(panels) or None))
+    conditions = sorted({condition for condition, _ in used})
+    own_data = not any(study.condition(label).takes_file for label in conditions)
+    return conditions if own_data and any(study.condition(label).takes_file for label in usual) else []
 
 
 def _variants(study: Study, preset: str, panels: Sequence[str] | None) -> set[str]:
