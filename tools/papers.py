@@ -114,6 +114,8 @@ def stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[St
         own = _of_condition(part, rows.get(preset, ()))
         if part.condition:  # planned only where its data are
             cells = {(part.condition, variant) for _, variant in cells}
+        if part.variants:
+            cells = {(condition, variant) for condition, variant in cells if variant in part.variants}
         seeds: dict[tuple[str, str], set[int]] = defaultdict(set)
         for row in own:
             if (row["setting"], row["scheme"]) in cells:
@@ -180,8 +182,11 @@ def _sentence(study: Study, each: Stored) -> str:
 
 
 def _claims(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[str]:
-    """Claims of the panel with the verdict at the largest stored scale at which they were measured."""
-    files, lines = files_of_study(study), []
+    """Claims of the panel with the verdict at the largest stored scale at which they were measured.
+
+    Of a part with one condition, claims on other conditions are left out where any is measured.
+    """
+    files, lines, unmeasured = files_of_study(study), [], []
     for place, claim in enumerate(study.claims):
         if not part.panel or claim.panel != part.panel or part.publication not in claim.source:
             continue
@@ -195,8 +200,9 @@ def _claims(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[s
         }
         measured = [(preset, verdict) for preset, verdict in verdicts.items() if verdict != "not measured"]
         said = f"{measured[-1][1]} ({measured[-1][0]})" if measured else "not measured"
-        lines.append(f"[{claim.name}](claims.md#{heading_anchor(claim.name)}): {said}")
-    return lines
+        line = f"[{claim.name}](claims.md#{heading_anchor(claim.name)}): {said}"
+        (lines if measured or not part.condition else unmeasured).append(line)
+    return lines or unmeasured
 
 
 def main() -> int:

@@ -15,6 +15,7 @@ class PaperPart:
         shows: What it shows there.
         panel: Name of the panel of the study that redraws it; "" if none does.
         condition: The one condition whose runs redraw it; "" for all conditions of the panel.
+        variants: The variants that it shows; empty for all of the panel.
         command: Another command that draws it; "" for the command of the panel.
         page: File in results/ that the command wrote; "" if none is kept.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
@@ -31,6 +32,7 @@ class PaperPart:
     shows: str
     panel: str = ""
     condition: str = ""
+    variants: tuple[str, ...] = ()
     command: str = ""
     page: str = ""
     lacks: str = ""
