@@ -358,7 +358,7 @@ def test_rows_beside_the_features_help_or_their_padding_does():
 
 def answer(levels):
     by_label = {label: dict(enumerate(values)) for label, values in levels.items()}
-    return claims._answer(by_label, "LeNet")
+    return claims._answer(by_label, "LeNet", claims.PAIRS, claims.FURTHER_PAIRS)
 
 
 def test_the_answer_is_that_of_the_encoding_alone():
@@ -371,6 +371,16 @@ def test_the_answer_is_that_of_the_encoding_alone():
     assert answer({**padding, "plain-padded": (0.90, 0.99, 0.90)}).startswith("Inconclusive for the LeNet: as-publ")
     assert answer(padding).startswith("No answer yet for the LeNet: this needs two variants")
     assert answer({"code": (0.9,), "plain": (0.8,)}).startswith("Inconclusive for the LeNet: code against plain")
+
+
+def test_a_page_of_the_transformer_alone_has_its_answer():
+    """It said that no LeNet had finished, and nothing of the models that it showed."""
+    values = {"sphere": (0.86, 0.87, 0.88), "nope": (0.84, 0.85, 0.86), "sinusoid": (0.87, 0.88, 0.89)}
+    by_label = {label: dict(enumerate(each)) for label, each in values.items()}
+    said = claims._answer(by_label, "vision transformer", claims.TOKEN_PAIRS, claims.FURTHER_TOKEN_PAIRS)
+    assert said.startswith("Yes for the vision transformer: sphere against nope, accuracy +0.020 [")
+    assert "In place of sinusoids (sphere against sinusoid): −0.010 [" in said
+    assert "one line" not in said
 
 
 def test_alike_is_within_a_point():

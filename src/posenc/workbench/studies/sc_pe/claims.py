@@ -11,6 +11,7 @@ from posenc.workbench.report.number_format import count, interval, signed_number
 from posenc.workbench.report.preregistered import Prediction
 from posenc.workbench.report.result_rows import BySeed
 from posenc.workbench.studies.sc_pe.conditions import CIFAR, CONDITIONS, LENETS, TRANSFORMER
+from posenc.workbench.studies.shared.best_variant import no_answer
 from posenc.workbench.studies.shared.classification_panels import (
     ACCURACY,
     TRAINING,
@@ -31,20 +32,29 @@ PAIRS = (("as-published", "plain-padded"), ("code", "plain"), ("code-slow", "pla
 """(with the encoding, without it) and otherwise equal. The answer uses the first pair that was run."""
 FURTHER_PAIRS = (("as-published", "plain", "Encoding and padding together"), ("plain-padded", "plain", "Padding alone"))
 """Further differences that the headline reports after the answer."""
+TOKEN_PAIRS = (("sphere", "nope"), ("sphere-in-line", "nope"))
+FURTHER_TOKEN_PAIRS = (
+    ("sphere", "sinusoid", "In place of sinusoids"),
+    ("sphere-in-line", "sinusoid-in-line", "The same with patches in one line"),
+)
+"""The same of the vision transformer."""
 
 
 def headline(data: PageData) -> str:
-    """The answer for each data set, and the differences that the note combined."""
+    """The answer for each data set, the differences that the note combined, and the answer for the transformer."""
     sentences = []
-    for condition in finished_conditions(data, LENETS):
-        by_label = seeds_by_label(data, ACCURACY, condition)
-        sentences.append(_answer(by_label, CONDITIONS[condition].title))
-    return " ".join(sentences) or "No answer yet: no run of a LeNet has finished."
+    for condition in finished_conditions(data, [*LENETS, TRANSFORMER]):
+        by_label, title = seeds_by_label(data, ACCURACY, condition), CONDITIONS[condition].title
+        pairs = (TOKEN_PAIRS, FURTHER_TOKEN_PAIRS) if condition == TRANSFORMER else (PAIRS, FURTHER_PAIRS)
+        sentences.append(_answer(by_label, title, *pairs))
+    return " ".join(sentences) or no_answer(bool(data.done))
 
 
-def _answer(by_label: dict[str, BySeed], title: str) -> str:
+def _answer(
+    by_label: dict[str, BySeed], title: str, pairs: Sequence[tuple[str, str]], further: Sequence[tuple[str, str, str]]
+) -> str:
     """Answer for one data set: difference of accuracy due to the encoding, with equal padding and learning rate."""
-    pair = next(((a, b) for a, b in PAIRS if _shared(by_label, a, b)), None)
+    pair = next(((a, b) for a, b in pairs if _shared(by_label, a, b)), None)
     if pair is None:
         return f"No answer yet for the {title}: this needs two variants that differ in the encoding alone."
     a, b = pair
@@ -54,7 +64,7 @@ def _answer(by_label: dict[str, BySeed], title: str) -> str:
     answer = f"{word} for the {title}{equivalent}: {a} against {b}, accuracy {_size(gap)}{seeds}."
     others = [
         f"{change} ({x} against {y}): {_size(paired_difference(by_label[x], by_label[y], bounds=SHARE))}."
-        for x, y, change in FURTHER_PAIRS
+        for x, y, change in further
         if _shared(by_label, x, y)
     ]
     return " ".join([answer, *others])
@@ -82,11 +92,16 @@ def _size(gap: Estimate) -> str:
 
 
 def compared(data: PageData) -> list[ComparedScore]:
-    """The accuracy of the LeNets, compared with that of the LeNets without an encoding."""
-    references = tuple(dict.fromkeys(without for _, without in PAIRS))
+    """The accuracy of the models, compared with that of the models without an encoding."""
+    lenets, tokens = (tuple(dict.fromkeys(without for _, without in pairs)) for pairs in (PAIRS, TOKEN_PAIRS))
     return [
-        compared_accuracy(label, f"for the {CONDITIONS[label].title}", images_of(data, label).classes, references)
-        for label in finished_conditions(data, LENETS)
+        compared_accuracy(
+            label,
+            f"for the {CONDITIONS[label].title}",
+            images_of(data, label).classes,
+            tokens if label == TRANSFORMER else lenets,
+        )
+        for label in finished_conditions(data, [*LENETS, TRANSFORMER])
     ]
 
 
