@@ -103,13 +103,18 @@ def claims_at_scales(
     """Claims of a study with their verdicts, pages, commands and times."""
     files = files_of_study(study)
     judged = {preset: judge_claims(study.claims, rows, files=files[preset]) for preset, rows in scales.items()}
-    pages = {preset: f"../results/{page.name}" for preset in scales if (page := stored_page(study, preset))}
+    pages = {
+        claim.panel: {
+            preset: f"../results/{page.name}" for preset in scales if (page := stored_page(study, preset, claim.panel))
+        }
+        for claim in study.claims
+    }
     times = {preset: study.presets[preset].about.rpartition(": ")[2] for preset in scales}
     return [
         ClaimAtScales(
             claim,
             {preset: of_preset[place] for preset, of_preset in judged.items()},
-            pages,
+            pages[claim.panel],
             commands.get(claim.name, {}),
             times,
         )
@@ -117,9 +122,11 @@ def claims_at_scales(
     ]
 
 
-def stored_page(study: Study, preset: str) -> Path | None:
-    """Stored page of a preset; of several that with all panels, else the first."""
+def stored_page(study: Study, preset: str, panel: str = "") -> Path | None:
+    """Stored page of a preset; of several that of the panel alone, then that with all panels, then the first."""
     pages = sorted((ROOT / "results").glob(f"{study.name}-{preset}*.html"))
+    if panel and (alone := ROOT / "results" / f"{study.name}-{preset}-{panel}.html") in pages:
+        return alone
     whole = [page for page in pages if page.stem in (f"{study.name}-{preset}-all", f"{study.name}-{preset}")]
     return (whole or pages or [None])[0]
 

@@ -153,7 +153,7 @@ def _without_runs(part: PaperPart, command: str) -> str:
 def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:
     """Stored models of a part, and the core hours of the others with the preset standard."""
     found = stored(study, part, rows)
-    said = [_sentence(study, each) for each in found]
+    said = [_sentence(study, part, each) for each in found]
     missing = _missing_at_standard(study, part, found)
     if missing:
         seeds = len(study.presets[STANDARD].seeds)
@@ -174,8 +174,8 @@ def _missing_at_standard(study: Study, part: PaperPart, found: list[Stored]) -> 
     return sum(map(len, needs.values()))
 
 
-def _sentence(study: Study, each: Stored) -> str:
-    page, (least, most) = stored_page(study, each.preset), each.seeds
+def _sentence(study: Study, part: PaperPart, each: Stored) -> str:
+    page, (least, most) = stored_page(study, each.preset, part.panel), each.seeds
     where = f"[{each.preset}](../results/{page.name})" if page else each.preset
     seeds = f"{most} seed{'' if most == 1 else 's'}" if least == most else f"{least} to {most} seeds"
     return f"{where}: {each.models} of {each.of} models, {seeds}"

@@ -72,7 +72,8 @@ def compare(study: str, preset: str, rows: list[Any]) -> int:
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("study", "preset"),
-    [("language", "quick"), ("language", "standard"), ("gridpe", "quick"), ("sc-pe", "standard"), ("scene", "standard"),
+    [("language", "quick"), ("language", "standard"), ("gridpe", "quick"), ("gridpe", "standard"),
+     ("sc-pe", "standard"), ("scene", "standard"),
      ("permuted", "quick"), ("points", "standard"), ("series", "quick"), ("graphs", "quick"), ("shape-fit", "standard"),
      ("image-fit", "standard")],
 )  # fmt: skip
