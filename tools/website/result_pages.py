@@ -8,6 +8,7 @@ No number and no sentence of a page changes. `posenc report` draws a page again 
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 from posenc.workbench.report.page_shell import in_shell
 
 RESULTS = Path(__file__).parents[2] / "results"
+DOCUMENTS = Path(__file__).parents[2] / "docs"
 SITE = (
     ("Start", "../index.html"),
     ("Schemes", "../schemes/index.html"),
@@ -25,16 +27,18 @@ SITE = (
 
 
 def copy_results(folder: Path) -> None:
-    """Copy the pages and the tables of results for the site.
+    """Copy the pages of results for the site, and the tables to which a document links.
 
     Args:
         folder: Folder of the copies; it is created.
     """
     folder.mkdir(parents=True)
+    documents = "".join(path.read_text(encoding="utf-8") for path in sorted(DOCUMENTS.rglob("*.md")))
+    linked = set(re.findall(r"results/([\w.-]+\.(?:csv|json))\b", documents))
     for path in sorted(RESULTS.iterdir()):
         if path.suffix == ".html":
             (folder / path.name).write_text(in_shell(path.read_text(encoding="utf-8"), SITE), encoding="utf-8")
-        elif path.suffix in (".csv", ".json"):
+        elif path.name in linked:
             shutil.copy(path, folder)
 
 
