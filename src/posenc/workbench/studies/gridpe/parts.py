@@ -13,6 +13,7 @@ HOURS_EACH, HOURS_ON_PHOTOGRAPHS = 0.12, 0.05
 
 _Part = partial(PaperPart, publication="2406.07049", hours_each=HOURS_EACH)
 _Theory = partial(_Part, command='posenc show "GridPE(64)" --out gridpe.html', page="gridpe-theory.html")
+_ON_PHOTOGRAPHS = 'posenc run gridpe --preset standard --data DIR --panels {} --conditions "{}" --schemes {}'
 _DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
 
 PARTS = (
@@ -42,6 +43,7 @@ PARTS = (
         shows="the same seven PVTs on the hundred classes of Caltech-100",
         panel="pvt",
         condition=PVT_PHOTOGRAPHS,
+        command=_ON_PHOTOGRAPHS.format("pvt", PVT_PHOTOGRAPHS, " ".join(TABLE_1["pvt"])),
         variants=tuple(TABLE_1["pvt"]),
         hours_each=HOURS_ON_PHOTOGRAPHS,
         lacks="ImageNet-100 is under terms of use",
@@ -51,6 +53,7 @@ PARTS = (
         shows="the same five ViTs on the hundred classes of Caltech-100",
         panel="accuracy",
         condition=PHOTOGRAPHS,
+        command=_ON_PHOTOGRAPHS.format("accuracy", PHOTOGRAPHS, " ".join(TABLE_1["vit"])),
         variants=tuple(TABLE_1["vit"]),
         hours_each=HOURS_ON_PHOTOGRAPHS,
         lacks="ImageNet-100 is under terms of use",
