@@ -121,7 +121,7 @@ def test_attention_maps_say_if_those_of_the_reference_are_among_them(tmp_path: P
     assert words in text_of(attention_plots._attention_maps(data))
 
 
-def test_mean_maps_are_compared_with_the_reference_of_the_same_seed(tmp_path: Path) -> None:
+def test_mean_maps_are_compared_with_the_reference_of_the_same_seed() -> None:
     """Of two seeds, each 2d-fixed is compared with the other; a model without a reference of its seed is left out."""
     rng = np.random.default_rng(0)
     maps = {(label, seed): rng.random((2, 16, 16), np.float32) for label in ("2d-fixed", "rope") for seed in (0, 1)}

@@ -7,6 +7,7 @@ from functools import partial
 from posenc.workbench.report.paper_parts import PaperPart
 from posenc.workbench.studies.gridpe.conditions import PHOTOGRAPHS, PVT_PHOTOGRAPHS
 from posenc.workbench.studies.gridpe.published import TABLE_1
+from posenc.workbench.studies.gridpe.variants import Architecture
 
 HOURS_EACH, HOURS_ON_PHOTOGRAPHS = 0.12, 0.05
 """Core hours of one model with the preset standard on Fashion-MNIST and on Caltech-100, from timed steps."""
@@ -15,6 +16,22 @@ _Part = partial(PaperPart, publication="2406.07049", hours_each=HOURS_EACH)
 _Theory = partial(_Part, command='posenc show "GridPE(64)" --out gridpe.html', page="gridpe-theory.html")
 _ON_PHOTOGRAPHS = 'posenc run gridpe --preset standard --data DIR --panels {} --conditions "{}" --schemes {}'
 _DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
+
+
+def _on_photographs(half: str, models: str, panel: str, condition: str, architecture: Architecture) -> PaperPart:
+    """Half of Table 1 on the photographs that are at hand."""
+    labels = tuple(TABLE_1[architecture])
+    return _Part(
+        name=f"Table 1, {half}, on photographs",
+        shows=f"the same {models} on the hundred classes of Caltech-100",
+        panel=panel,
+        condition=condition,
+        command=_ON_PHOTOGRAPHS.format(panel, condition, " ".join(labels)),
+        variants=labels,
+        hours_each=HOURS_ON_PHOTOGRAPHS,
+        lacks="ImageNet-100 is under terms of use",
+    )
+
 
 PARTS = (
     _Theory(name="Fig. 1, eqs. 1 to 4", shows="three waves make a grid cell"),
@@ -38,26 +55,8 @@ PARTS = (
         panel="accuracy",
         lacks=_DATA,
     ),
-    _Part(
-        name="Table 1, upper half, on photographs",
-        shows="the same seven PVTs on the hundred classes of Caltech-100",
-        panel="pvt",
-        condition=PVT_PHOTOGRAPHS,
-        command=_ON_PHOTOGRAPHS.format("pvt", PVT_PHOTOGRAPHS, " ".join(TABLE_1["pvt"])),
-        variants=tuple(TABLE_1["pvt"]),
-        hours_each=HOURS_ON_PHOTOGRAPHS,
-        lacks="ImageNet-100 is under terms of use",
-    ),
-    _Part(
-        name="Table 1, lower half, on photographs",
-        shows="the same five ViTs on the hundred classes of Caltech-100",
-        panel="accuracy",
-        condition=PHOTOGRAPHS,
-        command=_ON_PHOTOGRAPHS.format("accuracy", PHOTOGRAPHS, " ".join(TABLE_1["vit"])),
-        variants=tuple(TABLE_1["vit"]),
-        hours_each=HOURS_ON_PHOTOGRAPHS,
-        lacks="ImageNet-100 is under terms of use",
-    ),
+    _on_photographs("upper half", "seven PVTs", "pvt", PVT_PHOTOGRAPHS, "pvt"),
+    _on_photographs("lower half", "five ViTs", "accuracy", PHOTOGRAPHS, "vit"),
     _Part(name="Table 1 as released", shows="the encodings as the code has them", panel="as-released", lacks=_DATA),
     _Part(name="Fig. 4a", shows="validation accuracy by epoch, seven PVTs", panel="curves", lacks=_DATA),
     _Part(name="Fig. 4b", shows="validation accuracy by epoch, five ViTs", panel="curves", lacks=_DATA),
