@@ -129,6 +129,19 @@ def test_a_simplex_has_a_rotation_a_head_and_spans_the_grid():
     assert 2 * np.pi / float(four.waves.norm(dim=-1).min()) == pytest.approx(7.0)
 
 
+def longest_waves(model):
+    """Longest wavelength of the scheme of each stage, in patches."""
+    return [2 * np.pi / float(stage.schemes[0].waves.norm(dim=-1).min()) for stage in model.stages]
+
+
+def test_too_few_groups_of_channels_are_spread_over_the_grid_of_a_stage():
+    patch = presets.PRESETS["standard"].recipes[conditions.PVT_PHOTOGRAPHS].patch
+    for side, longest in ((128, 32.0), (256, 64.0)):  # the grids of the first stage
+        photographs = msgspec.structs.replace(SMALL, shape=(3, side, side), classes=100)
+        model = variants.variant("pvt", "gridpe", photographs, "micro", patch).model()
+        assert longest_waves(model)[0] == pytest.approx(longest)
+
+
 def test_photographs_have_coarser_patches():
     photographs = msgspec.structs.replace(SMALL, shape=(3, 128, 128), classes=100)
     vit = variants.variant(
@@ -330,8 +343,9 @@ def test_the_standard_preset_is_planned_with_photographs(tmp_path, fashion, monk
     photographs = {each.variant: each for each in specs if each.condition == conditions.PVT_PHOTOGRAPHS}
     assert set(photographs) == {*variants.PVT_AS_PUBLISHED, *variants.PVT_AS_RELEASED}
     model = msgspec.convert(photographs["gridpe"].settings["row"], TransformerSpec).model()
-    longest = [2 * np.pi / float(stage.schemes[0].waves.norm(dim=-1).min()) for stage in model.stages]
-    assert longest[0] == pytest.approx(32.0)  # the grid of the first stage
+    grid, longest = model.config.shapes((presets.PHOTOGRAPH_SIDE,) * 2)[0], longest_waves(model)
+    assert longest[0] == pytest.approx(4.0 * np.exp(0.5) ** 3)  # the fifth group starts again
+    assert longest[0] >= max(grid)
     ordinary = next(each for each in specs if (each.condition, each.variant) == (conditions.PVT, "gridpe"))
     assert ordinary.settings["row"]["scheme"] == {"scheme": "GridPE", "options": {}}
 
