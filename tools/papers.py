@@ -35,14 +35,14 @@ INTRODUCTION = (
     "tools/papers.py` from `parts.py` of each study and from [results](../results/README.md); nobody edits it.",
     "The command draws the part with the preset quick. `--preset standard` is larger, and `--preset paper` has the "
     "settings of the document. `--data DIR` names the folder of real data, and `--dry-run` prints the runs and their "
-    "time without training. Stored here: how many of the models of the panel have a stored result in each preset, and "
-    "with how many seeds. A number beside the published one stands in the [table of claims](claims.md).",
+    "time without training. Stored here: how many of the models that redraw the part have a stored result in each "
+    "preset, and with how many seeds. A number beside the published one stands in the [table of claims](claims.md).",
 )
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Models of a panel with stored results in one preset: their number, of how many, and their seeds."""
+    """Models of a part with stored results in one preset: their number, of how many, and their seeds."""
 
     preset: str
     models: int
@@ -106,7 +106,7 @@ def _whole(each: Stored) -> bool:
 
 
 def stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[Stored]:
-    """Stored models of the panel of a part, in each preset that has any."""
+    """Stored models of a part, in each preset that has any."""
     found = []
     for preset in study.presets if part.panel else ():
         asked = planning.needed(study, Request(preset=preset, panels=(part.panel,)))
@@ -132,7 +132,7 @@ def _of_condition(part: PaperPart, rows: Sequence[Row]) -> list[Row]:
 
 
 def _cells(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[str]:
-    command = part.command or (f"posenc run {study.name} --panels {part.panel}" if part.panel else "")
+    command = part.drawn_by(study.name)
     return [
         part.name,
         part.shows,
@@ -164,14 +164,14 @@ def _stored(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> str:
 
 
 def _missing_at_standard(study: Study, part: PaperPart, found: list[Stored]) -> int:
-    """Number of models of the panel without a stored result in the preset standard."""
+    """Number of models of a part without a stored result in the preset standard."""
     if STANDARD not in study.presets or part.condition:  # whether the condition exists depends on the user's data
         return 0
     for each in found:
         if each.preset == STANDARD:
             return each.of - each.models
     needs = planning.needed(study, Request(preset=STANDARD, panels=(part.panel,)))
-    return sum(map(len, needs.values()))
+    return sum(not part.variants or name in part.variants for names in needs.values() for name in names)
 
 
 def _sentence(study: Study, part: PaperPart, each: Stored) -> str:

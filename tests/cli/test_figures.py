@@ -3,7 +3,10 @@
 import pytest
 
 from posenc import cli
-from posenc.cli.figures import _parts, panels_of_figures
+from posenc.cli.figures import _parts, runs_of_figures
+from posenc.workbench.studies import studies
+from posenc.workbench.studies.gridpe import published as gridpe
+from posenc.workbench.studies.latin_squares import published
 
 pytestmark = pytest.mark.bare
 
@@ -34,7 +37,39 @@ def test_a_name_means_its_parts(name: str, parts: set[str]) -> None:
     ],
 )
 def test_a_figure_has_panels(study: str, figure: str, panels: tuple[str, ...]) -> None:
-    assert panels_of_figures(study, [figure]) == panels
+    assert runs_of_figures(study, "quick", [figure]).panels == panels
+
+
+def test_a_figure_of_some_variants_of_its_panel_runs_these() -> None:
+    table = runs_of_figures("latin-squares", "standard", ["Table 1"])
+    assert table.conditions is None
+    assert set(table.variants or ()) == set(published.TABLE_1)
+    both = runs_of_figures("latin-squares", "standard", ["Table 1", "Fig. 1F-H"])
+    assert both.panels == ("accuracy", "positions")
+    assert both.variants == table.variants  # 2d-fixed and 1d-fixed are among them
+    assert runs_of_figures("latin-squares", "standard", ["Table 1", "Table A4"]).variants is None
+    quick = runs_of_figures("latin-squares", "quick", ["A7B"])
+    assert 0 < len(quick.variants or ()) < len(runs_of_figures("latin-squares", "standard", ["A7B"]).variants or ())
+
+
+def test_a_figure_of_one_condition_runs_that(capsys: pytest.CaptureFixture[str]) -> None:
+    halves = runs_of_figures("gridpe", "standard", ["Table 1, upper half, on photographs"])
+    assert halves.panels == ("pvt",)
+    assert halves.conditions == ("pvt photographs",)
+    assert set(halves.variants or ()) == set(gridpe.TABLE_1["pvt"])
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["run", "latin-squares", "--figure", "Fig. 1F-H", "--dry-run"])
+    assert stop.value.code == 0
+    told = capsys.readouterr().out
+    assert "1d-fixed" in told
+    assert "learned" not in told
+
+
+@pytest.mark.parametrize("study", [study for study in studies().values() if study.parts], ids=lambda study: study.name)
+def test_the_variants_of_a_figure_are_of_its_panel(study) -> None:
+    for part in study.parts:
+        if part.panel and part.variants:
+            assert runs_of_figures(study.name, "standard", [part.name]).variants == part.variants
 
 
 @pytest.mark.parametrize(
@@ -48,7 +83,7 @@ def test_a_figure_has_panels(study: str, figure: str, panels: tuple[str, ...]) -
 )
 def test_a_figure_without_a_panel_is_refused(study: str, figure: str, told: str) -> None:
     with pytest.raises(ValueError, match=told):
-        panels_of_figures(study, [figure])
+        runs_of_figures(study, "quick", [figure])
 
 
 @pytest.mark.parametrize(("task", "command"), [("cifar-10", "posenc run sc-pe"), ("imagenet-100", "posenc run gridpe")])

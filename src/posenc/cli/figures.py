@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from posenc.cli import index as index_file
@@ -13,38 +14,67 @@ WORDS = re.compile(r"\b(figs?|figures?|tables?|and|of|the|paper)\b\.?", re.IGNOR
 RANGE = re.compile(r"([a-z]*\d*)([a-z])-([a-z])", re.IGNORECASE)
 
 
-def panels_of_figures(study: str, figures: Sequence[str]) -> tuple[str, ...]:
-    """Panels that redraw tables and figures of the paper of a study.
+@dataclass(frozen=True)
+class RunsOfFigures:
+    """What tables and figures need: arguments of ``posenc run``.
+
+    Attributes:
+        panels: The panels that redraw them, each once.
+        conditions: Their conditions; None for all of the panels.
+        variants: Their variants; None for all of the panels.
+    """
+
+    panels: tuple[str, ...]
+    conditions: tuple[str, ...] | None
+    variants: tuple[str, ...] | None
+
+
+def runs_of_figures(study: str, preset: str, figures: Sequence[str]) -> RunsOfFigures:
+    """Panels, conditions and variants that redraw tables and figures of the paper of a study.
 
     Args:
         study: The study.
+        preset: The preset; variants that its panels do not have are left out.
         figures: Names such as "Table 1", "Fig. 3A" or "A7A".
 
     Returns:
-        The panels, each once.
+        The panels; conditions and variants where every one of the figures has its own.
 
     Raises:
-        ValueError: The study redraws no figures, the name is unknown, or nothing redraws it.
+        ValueError: The study redraws no figures, a name is unknown, or nothing redraws it.
     """
-    rows: list[dict[str, str]] = index_file.load().studies[study]["figures"]
+    entry = index_file.load().studies[study]
+    rows: list[dict[str, Any]] = entry["figures"]
     if not rows:
         raise ValueError(f"{study} redraws no figure of a paper. Name its panels: posenc list panels {study}")
-    return tuple(dict.fromkeys(panel for name in figures for panel in _panels(study, rows, name)))
+    found = [row for name in figures for row in _rows(study, rows, name)]
+    panels = tuple(dict.fromkeys(row["panel"] for row in found))
+    conditions = _each_once([row["condition"]] for row in found) if all(row["condition"] for row in found) else None
+    variants = _each_once(row["variants"] for row in found) if all(row["variants"] for row in found) else None
+    if variants:
+        planned = _each_once(names for panel in panels for names in entry["variants"][panel].get(preset, {}).values())
+        variants = tuple(name for name in variants if name in planned)
+    return RunsOfFigures(panels, conditions, variants or None)
 
 
-def _panels(study: str, rows: Sequence[Mapping[str, Any]], name: str) -> list[str]:
+def _each_once(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for group in groups for name in group))
+
+
+def _rows(study: str, rows: Sequence[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Rows of the figures that a name means, if a panel redraws them."""
     wanted = _parts(name)
     found = [row for row in rows if row["figure"].lower() == name.lower()]
     found = found or [row for row in rows if wanted and wanted <= _parts(row["figure"])]
     if not found:
         known = [row["figure"] for row in rows]
         raise ValueError(f"{unknown('figure', name, known)} See posenc list figures {study}")
-    panels = [row["panel"] for row in found if row["panel"]]
-    if not panels:
+    drawn = [row for row in found if row["panel"]]
+    if not drawn:
         row = found[0]
         instead = f"Draw it: {row['command']}" if row["command"] else f"Not drawn: {row['lacks']}."
         raise ValueError(f"no panel of {study} redraws {row['figure']}. {instead}")
-    return panels
+    return drawn
 
 
 def _parts(name: str) -> frozenset[str]:

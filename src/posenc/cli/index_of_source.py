@@ -85,7 +85,7 @@ def study_entry(study: Study) -> dict[str, Any]:
             }
             for name, preset in study.presets.items()
         },
-        "figures": [_figure(part) for part in study.parts],
+        "figures": [_figure(study, part) for part in study.parts],
         "panels": {name: {"about": panel.about, "shows": panel.shows} for name, panel in study.panels.items()},
         "variants": {name: {preset: _needs(study, name, preset) for preset in study.presets} for name in study.panels},
         "varies": {name: {preset: _varies(study, name, preset) for preset in study.presets} for name in study.panels},
@@ -106,7 +106,7 @@ def _module(study: Study) -> Any:
     )
 
 
-def _figure(part: PaperPart) -> dict[str, str]:
+def _figure(study: Study, part: PaperPart) -> dict[str, Any]:
     """Row of ``posenc list figures``."""
     from posenc.workbench.report.publications import publication_of
 
@@ -117,7 +117,9 @@ def _figure(part: PaperPart) -> dict[str, str]:
         "figure": part.name,
         "shows": part.shows,
         "panel": part.panel,
-        "command": part.command,
+        "condition": part.condition,
+        "variants": list(part.variants),
+        "command": part.drawn_by(study.name),
         "lacks": part.lacks,
     }
 

@@ -249,10 +249,9 @@ def _figure_lines(content: Mapping[str, list[dict[str, str]]]) -> str:
         titles |= {row["paper"]: row["title"] for row in rows}
         shown = []
         for row in rows:
-            command = row["command"] or (f"posenc run {study} --panels {row['panel']}" if row["panel"] else "")
             lacks = f" Not drawn or not run: {row['lacks']}." if row["lacks"] else ""
             shown.append((row["figure"], f"{row['shows']}.{lacks}"))
-            shown += [("", command)] if command else []  # on a line of its own, to be copied
+            shown += [("", row["command"])] if row["command"] else []  # on a line of its own, to be copied
         papers = ", ".join(dict.fromkeys(row["paper"] for row in rows))
         parts.append(f"{study}, {papers}\n{entries(shown)}")
     named = [paragraph(f"{paper}: {title}") for paper, title in titles.items()]

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from posenc.cli.dry_run import print_plan
-from posenc.cli.figures import panels_of_figures
+from posenc.cli.figures import runs_of_figures
 from posenc.cli.grammar import Positional, arg
 from posenc.cli.setting_checks import changes_by_name
 from posenc.cli.terminal import refuse_device
@@ -170,7 +170,12 @@ def run(
     if study is None:
         return _list_studies()
     options = {"engine": _place(jobs, device, on, runs_per_job, slurm), **_execution(locals())}
-    panels = _chosen_panels(study, panels, figures)
+    if figures is not None:
+        if panels is not None:
+            raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
+        needed = runs_of_figures(study, preset, figures)
+        panels, conditions = needed.panels, conditions or needed.conditions
+        schemes = schemes or needed.variants
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
 
@@ -185,17 +190,6 @@ def _asked(study: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of the execution that need no check, from the arguments of a command by name."""
     return {name: given[name] for name in ("jobs", "tensorboard", "retrain_changed")}
-
-
-def _chosen_panels(
-    study: str, panels: tuple[str, ...] | None, figures: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    """Panels of a request that names panels or figures of a paper."""
-    if figures is None:
-        return panels
-    if panels is not None:
-        raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
-    return panels_of_figures(study, figures)
 
 
 def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any], *, dry_run: bool, yes: bool) -> int:

@@ -15,8 +15,8 @@ class PaperPart:
         shows: What it shows there.
         panel: Name of the panel of the study that redraws it; "" if none does.
         condition: The one condition whose runs redraw it; "" for all conditions of the panel.
-        variants: The variants that it shows; empty for all of the panel.
-        command: Another command that draws it; "" for the command of the panel.
+        variants: The variants that redraw it; empty for all of the panel. A preset may have some of them only.
+        command: Another command that draws it; "" for the command of the panel, or of these variants of it.
         page: File in results/ that the command wrote; "" if none is kept.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
         hours_each: Estimated core hours of one model of the panel with the preset standard; 0 if that is unknown.
@@ -37,3 +37,20 @@ class PaperPart:
     page: str = ""
     lacks: str = ""
     hours_each: float = 0.0
+
+    def drawn_by(self, study: str) -> str:
+        """Command of the preset quick that redraws it.
+
+        Args:
+            study: Name of the study whose panel redraws it.
+
+        Returns:
+            The command; "" if nothing redraws it.
+        """
+        if self.command or not self.panel:
+            return self.command
+        return (
+            f'posenc run {study} --figure "{self.name}"'
+            if self.variants
+            else f"posenc run {study} --panels {self.panel}"
+        )

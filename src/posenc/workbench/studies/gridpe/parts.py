@@ -14,20 +14,20 @@ HOURS_EACH, HOURS_ON_PHOTOGRAPHS = 0.12, 0.05
 
 _Part = partial(PaperPart, publication="2406.07049", hours_each=HOURS_EACH)
 _Theory = partial(_Part, command='posenc show "GridPE(64)" --out gridpe.html', page="gridpe-theory.html")
-_ON_PHOTOGRAPHS = 'posenc run gridpe --preset standard --data DIR --panels {} --conditions "{}" --schemes {}'
+_ON_PHOTOGRAPHS = 'posenc run gridpe --preset standard --data DIR --figure "{}"'
 _DATA = "ImageNet-100 is under terms of use; Fashion-MNIST, Caltech-100 or a folder of yours stand in"
 
 
 def _on_photographs(half: str, models: str, panel: str, condition: str, architecture: Architecture) -> PaperPart:
     """Half of Table 1 on the photographs that are at hand."""
-    labels = tuple(TABLE_1[architecture])
+    name = f"Table 1, {half}, on photographs"
     return _Part(
-        name=f"Table 1, {half}, on photographs",
+        name=name,
         shows=f"the same {models} on the hundred classes of Caltech-100",
         panel=panel,
         condition=condition,
-        command=_ON_PHOTOGRAPHS.format(panel, condition, " ".join(labels)),
-        variants=labels,
+        command=_ON_PHOTOGRAPHS.format(name),
+        variants=tuple(TABLE_1[architecture]),
         hours_each=HOURS_ON_PHOTOGRAPHS,
         lacks="ImageNet-100 is under terms of use",
     )
