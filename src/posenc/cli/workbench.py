@@ -170,12 +170,7 @@ def run(
     if study is None:
         return _list_studies()
     options = {"engine": _place(jobs, device, on, runs_per_job, slurm), **_execution(locals())}
-    if figures is not None:
-        if panels is not None:
-            raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
-        needed = runs_of_figures(study, preset, figures)
-        panels, conditions = needed.panels, conditions or needed.conditions
-        schemes = schemes or needed.variants
+    panels, conditions, schemes = _chosen_runs(study, preset, figures, panels, conditions, schemes)
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
 
@@ -190,6 +185,23 @@ def _asked(study: str, given: Mapping[str, Any]) -> dict[str, Any]:
 def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
     """Options of the execution that need no check, from the arguments of a command by name."""
     return {name: given[name] for name in ("jobs", "tensorboard", "retrain_changed")}
+
+
+def _chosen_runs(
+    study: str,
+    preset: str,
+    figures: tuple[str, ...] | None,
+    panels: tuple[str, ...] | None,
+    conditions: tuple[str, ...] | None,
+    schemes: tuple[str, ...] | None,
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Panels, conditions and schemes of a request; those that the user names come before those of figures."""
+    if figures is None:
+        return panels, conditions, schemes
+    if panels is not None:
+        raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
+    needed = runs_of_figures(study, preset, figures)
+    return needed.panels, conditions or needed.conditions, schemes or needed.variants
 
 
 def _train(study: str, asked: dict[str, Any], out: Path, options: dict[str, Any], *, dry_run: bool, yes: bool) -> int:
