@@ -11,6 +11,7 @@ from posenc.cli import index as index_file
 from posenc.lookup.name_suggestion import unknown
 
 WORDS = re.compile(r"\b(figs?|figures?|tables?|and|of|the|paper)\b\.?", re.IGNORECASE)
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 RANGE = re.compile(r"([a-z]*\d*)([a-z])-([a-z])", re.IGNORECASE)
 
 
@@ -19,22 +20,23 @@ class RunsOfFigures:
     """What tables and figures need: arguments of ``posenc run``.
 
     Attributes:
+        figures: Full names of the figures.
         panels: The panels that redraw them, each once.
         conditions: Their conditions; None for all of the panels.
         variants: Their variants; None for all of the panels.
     """
 
+    figures: tuple[str, ...]
     panels: tuple[str, ...]
     conditions: tuple[str, ...] | None
     variants: tuple[str, ...] | None
 
 
-def runs_of_figures(study: str, preset: str, figures: Sequence[str]) -> RunsOfFigures:
+def runs_of_figures(study: str, figures: Sequence[str]) -> RunsOfFigures:
     """Panels, conditions and variants that redraw tables and figures of the paper of a study.
 
     Args:
         study: The study.
-        preset: The preset; variants that its panels do not have are left out.
         figures: Names such as "Table 1", "Fig. 3A" or "A7A".
 
     Returns:
@@ -43,18 +45,14 @@ def runs_of_figures(study: str, preset: str, figures: Sequence[str]) -> RunsOfFi
     Raises:
         ValueError: The study redraws no figures, a name is unknown, or nothing redraws it.
     """
-    entry = index_file.load().studies[study]
-    rows: list[dict[str, Any]] = entry["figures"]
+    rows: list[dict[str, Any]] = index_file.load().studies[study]["figures"]
     if not rows:
         raise ValueError(f"{study} redraws no figure of a paper. Name its panels: posenc list panels {study}")
     found = [row for name in figures for row in _rows(study, rows, name)]
-    panels = tuple(dict.fromkeys(row["panel"] for row in found))
+    panels = _each_once([row["panel"]] for row in found)
     conditions = _each_once([row["condition"]] for row in found) if all(row["condition"] for row in found) else None
     variants = _each_once(row["variants"] for row in found) if all(row["variants"] for row in found) else None
-    if variants:
-        planned = _each_once(names for panel in panels for names in entry["variants"][panel].get(preset, {}).values())
-        variants = tuple(name for name in variants if name in planned)
-    return RunsOfFigures(panels, conditions, variants or None)
+    return RunsOfFigures(_each_once([row["figure"]] for row in found), panels, conditions, variants)
 
 
 def _each_once(groups: Iterable[Iterable[str]]) -> tuple[str, ...]:
@@ -66,6 +64,10 @@ def _rows(study: str, rows: Sequence[dict[str, Any]], name: str) -> list[dict[st
     wanted = _parts(name)
     found = [row for row in rows if row["figure"].lower() == name.lower()]
     found = found or [row for row in rows if wanted and wanted <= _parts(row["figure"])]
+    found = found or [
+        row for row in rows if wanted and wanted <= {each.rstrip(LETTERS) for each in _parts(row["figure"])}
+    ]
+    found = [row for row in found if not row["needs"]] or found  # the same on other data only by its full name
     if not found:
         known = [row["figure"] for row in rows]
         raise ValueError(f"{unknown('figure', name, known)} See posenc list figures {study}")
@@ -94,5 +96,5 @@ def _parts(name: str) -> frozenset[str]:
             before = stem
         else:
             parts.add(f"{kind}{plain}")
-            before = plain.rstrip("abcdefghijklmnopqrstuvwxyz") if plain[-1:].isalpha() else plain
+            before = plain.rstrip(LETTERS) if plain[-1:].isalpha() else plain
     return frozenset(parts)

@@ -118,6 +118,7 @@ def _figure(study: Study, part: PaperPart) -> dict[str, Any]:
         "shows": part.shows,
         "panel": part.panel,
         "condition": part.condition,
+        "needs": study.condition(part.condition).needs if part.condition else "",
         "variants": list(part.variants),
         "command": part.drawn_by(study.name),
         "lacks": part.lacks,

@@ -253,7 +253,7 @@ def _figure_lines(content: Mapping[str, list[dict[str, str]]]) -> str:
             shown.append((row["figure"], f"{row['shows']}.{lacks}"))
             shown += [("", row["command"])] if row["command"] else []  # on a line of its own, to be copied
         papers = ", ".join(dict.fromkeys(row["paper"] for row in rows))
-        parts.append(f"{study}, {papers}\n{entries(shown)}")
+        parts.append(f"{study if papers == study else f'{study}, {papers}'}\n{entries(shown)}")
     named = [paragraph(f"{paper}: {title}") for paper, title in titles.items()]
     return "\n".join([*named, *parts, "What is stored of each: docs/papers.md"])
 

@@ -170,7 +170,7 @@ def run(
     if study is None:
         return _list_studies()
     options = {"engine": _place(jobs, device, on, runs_per_job, slurm), **_execution(locals())}
-    panels, conditions, schemes = _chosen_runs(study, preset, figures, panels, conditions, schemes)
+    panels, conditions, schemes = _chosen_runs(study, figures, panels, conditions, schemes)
     _refuse_lists(panels, schemes, seeds, lr_sweep, {"--out": out, "--tensorboard": tensorboard})
     return _train(study, _asked(study, locals()), out, options, dry_run=dry_run, yes=yes)
 
@@ -189,7 +189,6 @@ def _execution(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chosen_runs(
     study: str,
-    preset: str,
     figures: tuple[str, ...] | None,
     panels: tuple[str, ...] | None,
     conditions: tuple[str, ...] | None,
@@ -200,7 +199,8 @@ def _chosen_runs(
         return panels, conditions, schemes
     if panels is not None:
         raise ValueError("--panels and --figure both choose what is drawn. Leave one out.")
-    needed = runs_of_figures(study, preset, figures)
+    needed = runs_of_figures(study, figures)
+    print(f"{'; '.join(needed.figures)}: {'panels' if needed.panels[1:] else 'panel'} {', '.join(needed.panels)}.")
     return needed.panels, conditions or needed.conditions, schemes or needed.variants
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -136,12 +136,13 @@ def refuse_panels(study: str, asked: Iterable[str], known: Sequence[str]) -> Non
         raise ValueError(f"{unknown('panel', name, known)} The panels are {', '.join(known)}.")
 
 
-def refuse_conditions(asked: Iterable[str], known: Collection[str]) -> None:
+def refuse_conditions(asked: Iterable[str], known: Collection[str], needs: Callable[[str], str]) -> None:
     """Check labels of conditions.
 
     Args:
         asked: The labels.
         known: Labels of the conditions of the panels of a request.
+        needs: Maps a label to what its condition needs beside a panel; "" for nothing, and for an unknown label.
 
     Raises:
         ValueError: A label is unknown; the message has the nearest one.
@@ -149,7 +150,10 @@ def refuse_conditions(asked: Iterable[str], known: Collection[str]) -> None:
     for label in asked:
         if label not in known:
             listed = ", ".join(map(repr, known))
-            raise ValueError(f"{unknown('condition', label, known)} The panels have the conditions {listed}.")
+            needed = needs(label)
+            said = f"the condition {label!r} needs {needed}." if needed else unknown("condition", label, known)
+            here = "have here" if needed else "have"
+            raise ValueError(f"{said} The panels {here} the conditions {listed}.")
 
 
 def refuse_rates(rates: Sequence[float] | None) -> None:

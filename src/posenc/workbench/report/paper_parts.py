@@ -15,8 +15,10 @@ class PaperPart:
         shows: What it shows there.
         panel: Name of the panel of the study that redraws it; "" if none does.
         condition: The one condition whose runs redraw it; "" for all conditions of the panel.
-        variants: The variants that redraw it; empty for all of the panel. A preset may have some of them only.
-        command: Another command that draws it; "" for the command of the panel, or of these variants of it.
+        variants: The variants that redraw it; empty for all of the panel. A preset may plan some of them only.
+        reads_data: True if the panel reads the folder of real data.
+        by_subject: True if a condition begins with the name of the scene or the picture, which depends on that folder.
+        command: Another command that draws it; "" for the command of the panel, its condition and its variants.
         page: File in results/ that the command wrote; "" if none is kept.
         lacks: What of it is not drawn or not run, with the reason; "" if nothing.
         hours_each: Estimated core hours of one model of the panel with the preset standard; 0 if that is unknown.
@@ -33,6 +35,8 @@ class PaperPart:
     panel: str = ""
     condition: str = ""
     variants: tuple[str, ...] = ()
+    reads_data: bool = False
+    by_subject: bool = False
     command: str = ""
     page: str = ""
     lacks: str = ""
@@ -49,8 +53,5 @@ class PaperPart:
         """
         if self.command or not self.panel:
             return self.command
-        return (
-            f'posenc run {study} --figure "{self.name}"'
-            if self.variants
-            else f"posenc run {study} --panels {self.panel}"
-        )
+        chosen = f'--figure "{self.name}"' if self.variants or self.condition else f"--panels {self.panel}"
+        return f"posenc run {study} {'--data DIR ' if self.reads_data else ''}{chosen}"

@@ -10,6 +10,7 @@ from posenc.workbench.studies.gridpe.variants import Architecture, has_variant
 from posenc.workbench.studies.shared.declarations import MAIN, Condition
 
 PVT, PHOTOGRAPHS, PVT_PHOTOGRAPHS = "pvt", "photographs", "pvt photographs"
+CALTECH = "the preset standard and Caltech-100 in the folder of data (--preset standard --data DIR)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +35,7 @@ CONDITIONS: Mapping[str, VisionCondition] = {
             title="ViT, photographs",
             changes={"data": "Caltech-100"},
             takes_file=False,
+            needs=CALTECH,
             architecture="vit",
             photographs=True,
             has_variant=partial(has_variant, "vit"),
@@ -50,6 +52,7 @@ CONDITIONS: Mapping[str, VisionCondition] = {
             title="PVT, photographs",
             changes={"data": "Caltech-100", "model": "PVT, four stages"},
             takes_file=False,
+            needs=CALTECH,
             architecture="pvt",
             photographs=True,
             has_variant=partial(has_variant, "pvt"),

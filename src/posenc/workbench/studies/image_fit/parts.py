@@ -6,7 +6,7 @@ from functools import partial
 
 from posenc.workbench.report.paper_parts import PaperPart
 
-_Part = partial(PaperPart, publication="seed note 002")
+_Part = partial(PaperPart, publication="seed note 002", reads_data=True, by_subject=True)
 
 PARTS = (
     _Part(name="Fourier features", shows="they are invariant to translations", panel="shifted"),

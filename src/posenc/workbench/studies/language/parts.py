@@ -10,11 +10,13 @@ PARTS = (
         name="QK-RoPE, VO-RoPE",
         shows="rotating values and outputs instead of queries and keys",
         panel="rotary",
+        reads_data=True,
     ),
     PaperPart(
         publication="seed note 002",
         name="sequences",
         shows="rotary encodings suit sequences, without parameters",
         panel="loss",
+        reads_data=True,
     ),
 )

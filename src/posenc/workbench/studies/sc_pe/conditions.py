@@ -14,7 +14,12 @@ CONDITIONS: Mapping[str, Condition] = {
     for each in (
         Condition(label=MAIN, title="LeNet", has_variant=is_lenet),
         Condition(
-            label=CIFAR, title="LeNet, CIFAR-10", changes={"data": "CIFAR-10"}, has_variant=is_lenet, takes_file=False
+            label=CIFAR,
+            title="LeNet, CIFAR-10",
+            changes={"data": "CIFAR-10"},
+            has_variant=is_lenet,
+            takes_file=False,
+            needs="CIFAR-10 in the folder of data (--data DIR); posenc data cifar-10 says where it is to be had",
         ),
         Condition(
             label=TRANSFORMER,

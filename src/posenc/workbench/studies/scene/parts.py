@@ -10,5 +10,7 @@ PARTS = (
         name="many views to 3-D",
         shows="which encoding suits a radiance field",
         panel="encodings",
+        reads_data=True,
+        by_subject=True,
     ),
 )

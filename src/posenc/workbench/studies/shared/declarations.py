@@ -127,6 +127,7 @@ class Condition:
         changes: Setting to value, for the settings that differ from the main condition, as the page prints them.
         has_variant: Returns True for the label of a variant that is trained in this condition.
         takes_file: True if the models learn the user's file, when one is given.
+        needs: What it needs beside its panel, such as "Caltech-100 in the folder of data (--data DIR)"; "" for nothing.
 
     Example:
         >>> from posenc.workbench import Condition
@@ -140,6 +141,7 @@ class Condition:
     changes: Mapping[str, str] = field(default_factory=dict)
     has_variant: Callable[[str], bool] = lambda variant: True
     takes_file: bool = True
+    needs: str = ""
 
     def changes_in(self, data: PageData) -> Mapping[str, str]:
         """Return the changes for the runs of a page. A subclass may read them from stored settings.

@@ -209,7 +209,7 @@ def _needed_in_full(study: Study, request: Request) -> dict[str, list[str]]:
             known = wanted.setdefault(condition, [])
             known += [variant for variant in variants if variant not in known]
     if request.conditions:
-        request_checks.refuse_conditions(request.conditions, wanted)
+        request_checks.refuse_conditions(request.conditions, wanted, lambda label: study.condition(label).needs)
         wanted = {label: variants for label, variants in wanted.items() if label in request.conditions}
     if request.schemes:
         meant = [_meant(study, label, wanted) for label in request.schemes]
