@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import torch
 
 from posenc.workbench import runner
@@ -138,6 +139,16 @@ def test_a_page_without_runs_of_the_present_code_shows_the_newest(tmp_path: Path
     assert (
         store.read(shown[0].identity).timing["finished_at"] == store.read(spec(newest).identity).timing["finished_at"]
     )
+
+
+def test_an_unknown_code_is_not_the_present_one_of_a_run_without_a_procedure(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    finish(store, 0, {})
+    finish(store, 1, old(store))
+    finish(store, 2, present(store), at="2026-03-01")
+    stored = [msgspec.structs.replace(spec(seed), entry="") for seed in range(3)]  # as read from a pack
+    assert store.code.present(stored[0]) == {}
+    assert [each.seed for each in by_code(store, stored).specs] == [0, 2]
 
 
 def test_an_unknown_code_is_named_only_beside_a_known_one(tmp_path: Path) -> None:

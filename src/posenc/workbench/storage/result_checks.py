@@ -260,7 +260,7 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
 def _kept_code(store: Store, runs: Sequence[tuple[RunSpec, Stored]]) -> str:
     """Code whose runs are shown: the present one if a run has it, otherwise that of the run that finished last."""
     present = digest_of(store.code.present(runs[0][0]))
-    if any(stored.code == present for _, stored in runs):
+    if present and any(stored.code == present for _, stored in runs):
         return present
     known = [stored for _, stored in runs if stored.code]
     return max(known, key=lambda stored: str(stored.timing.get("finished_at", ""))).code
