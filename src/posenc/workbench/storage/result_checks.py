@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple
@@ -223,11 +223,7 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
         if len(copies) > 1:
             twice.setdefault((spec.variant, spec.condition), []).append(spec.seed)
     left_out: list[tuple[RunSpec, Stored]] = []
-    remarks = [
-        f"The store holds several results of {cell_phrase(*cell, seeds)}, which differ. The first is shown; posenc "
-        "results lists all."
-        for cell, seeds in twice.items()
-    ]
+    remarks = [_several(twice)] if twice else []
     without_code: list[str] = []
     for (_, condition, variant), runs in cells.items():
         codes = dict.fromkeys(stored.code for _, stored in runs if stored.code)
@@ -255,6 +251,14 @@ def by_code(store: Store, specs: Sequence[RunSpec]) -> ByCode:
     return ByCode(
         shown, (*remarks, *_different_codes(store, [pair for runs in cells.values() for pair in runs], without))
     )
+
+
+def _several(seeds_of: Mapping[tuple[str, str], Sequence[int]]) -> str:
+    """Sentence on runs that have several results, by variant and condition."""
+    named = "; ".join(cell_phrase(*cell, seeds) for cell, seeds in seeds_of.items())
+    several = len(seeds_of) > 1 or len(next(iter(seeds_of.values()))) > 1
+    first = "The first of each is shown" if several else "The first is shown"
+    return f"The store holds several results of {named}, which differ. {first}; posenc results lists all."
 
 
 def _kept_code(store: Store, runs: Sequence[tuple[RunSpec, Stored]]) -> str:
