@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from claims import files_of_study, rows_of_study, stored_page
 
 from posenc.workbench.report.claims_document import heading_anchor, markdown_table, wrap
-from posenc.workbench.report.claims_table import judge_claims
+from posenc.workbench.report.claims_table import Claim, judge_claims
 from posenc.workbench.report.paper_parts import PaperPart
 from posenc.workbench.report.publications import PUBLICATIONS, Publication
 from posenc.workbench.report.result_rows import Row
@@ -141,11 +141,6 @@ def _kind(part: PaperPart, condition: str) -> str:
     return condition.partition(" ")[2] if part.by_subject else condition
 
 
-def _of_condition(part: PaperPart, rows: Sequence[Row]) -> list[Row]:
-    """Rows of the conditions that redraw a part."""
-    return [row for row in rows if part.condition in ("", row["setting"])]
-
-
 def _cells(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[str]:
     command = part.drawn_by(study.name)
     return [
@@ -201,22 +196,28 @@ def _claims(study: Study, part: PaperPart, rows: dict[str, list[Row]]) -> list[s
     Of a part with one condition, claims on other conditions are left out where any is measured.
     """
     files, lines, unmeasured = files_of_study(study), [], []
+    judged = {preset: judge_claims(study.claims, some, files=files[preset]) for preset, some in rows.items()}
     for place, claim in enumerate(study.claims):
         if not part.panel or claim.panel != part.panel or part.publication not in claim.source:
             continue
         verdicts = {
-            preset: judge_claims(
-                study.claims,
-                _of_condition(part, some),
-                files=[_of_condition(part, each) for each in files[preset]],
-            )[place].verdict
-            for preset, some in rows.items()
+            preset: of_preset[place].verdict
+            for preset, of_preset in judged.items()
+            if any(_concerns(claim, part, each) for each in files[preset])
         }
         measured = [(preset, verdict) for preset, verdict in verdicts.items() if verdict != "not measured"]
         said = f"{measured[-1][1]} ({measured[-1][0]})" if measured else "not measured"
         line = f"[{claim.name}](claims.md#{heading_anchor(claim.name)}): {said}"
         (lines if measured or not part.condition else unmeasured).append(line)
     return lines or unmeasured
+
+
+def _concerns(claim: Claim, part: PaperPart, rows: Sequence[Row]) -> bool:
+    """Return True if the condition of a part, of which a file has rows, gives a number of a claim."""
+    if not part.condition:
+        return True
+    own = [row for row in rows if row["setting"] == part.condition]
+    return any(quantity.estimate(own) is not None for quantity in claim.quantities)
 
 
 def main() -> int:

@@ -49,6 +49,7 @@ def test_a_figure_of_some_variants_of_its_panel_runs_these() -> None:
     assert both.panels == ("accuracy", "positions")
     assert both.variants == table.variants  # 2d-fixed and 1d-fixed are among them
     assert runs_of_figures("latin-squares", ["Table 1", "Table A4"]).variants is None
+    assert runs_of_figures("latin-squares", ["A7A", "A7C"]).conditions == ("weight decay 0.1",)
 
 
 def test_a_figure_on_other_data_is_meant_by_its_full_name_alone() -> None:

@@ -17,7 +17,7 @@ RANGE = re.compile(r"([a-z]*\d*)([a-z])-([a-z])", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class RunsOfFigures:
-    """What tables and figures need: arguments of ``posenc run``.
+    """Panels, conditions and variants that redraw tables and figures.
 
     Attributes:
         figures: Full names of the figures.
